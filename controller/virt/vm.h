@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What libvirt says about one running VM: a plain value, filled by domainxml.c and session.c.
+ */
+#pragma once
+
+#include "policy/snapshot.h"
+
+#define VIRT_CELLS_MAX TOPOLOGY_NODES_MAX
+
+struct virt_vm {
+	char uuid[SNAPSHOT_UUID_LEN];
+	char name[SNAPSHOT_NAME_MAX];
+	int id; /* libvirt's running id, part of the cgroup's name */
+	enum vm_condition condition;
+
+	unsigned max_vcpus;
+	uint64_t ram_bytes; /* <memory>: the maximum, which is what QEMU maps */
+	unsigned n_backends;
+	uint64_t backend_bytes[VIRT_CELLS_MAX]; /* guest cells' memory, or all of it in one */
+	bool hugepages;
+	bool pci_hostdev;    /* VFIO holds the guest's pages */
+	bool placement_auto; /* numad chose, which is the operator's word */
+	char vcpu_cpuset[64]; /* <vcpu cpuset=>, "" if absent; for messages (cut if long) */
+	bool numatune_strict; /* memory mode strict, or a strict memnode */
+	bool numatune_restrictive;
+	bool has_nodeset;
+	struct idset nodeset; /* of <numatune><memory>, node ids */
+
+	/* virDomainGetVcpuPinInfo: the mask configured for each vCPU; all host CPUs if none is */
+	unsigned n_pins;
+	struct idset *pin; /* [n_pins], own */
+};
+
+struct virt_list {
+	unsigned n_vms;
+	struct virt_vm *vm;  /* own; ascending name, then UUID */
+	unsigned n_odd;      /* VMs that could not be described and were left out */
+	char odd[SNAPSHOT_TEXT_MAX]; /* the first of them, and why */
+};
+
+void virt_list_clear(struct virt_list *l);
+/* Deep copy; -ENOMEM leaves *ret empty. */
+int virt_list_copy(const struct virt_list *from, struct virt_list *ret);
+void virt_list_sort(struct virt_list *l);

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation: everything is measured in permille of weight (weight.h).
+ *
+ *   now        mean weight of the nodes its running vCPUs are on
+ *   follow     weight of the candidate: what moving only the vCPUs would give
+ *   bring      1000 less the price of the bytes to copy: what moving vCPUs *and* memory would give
+ *   gain       the better of the two, less now
+ *
+ * So a VM goes to where most of its memory already is, and memory is copied only when what is
+ * gained is worth the bytes. Without fault data ("blind") the weights are the shares of its pages;
+ * then copying is charged in full, so that memory alone never gives a reason to move.
+ */
+#include "policy/candidate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/load.h"
+#include "policy/rules.h"
+#include "policy/weight.h"
+
+void candidate_room_init(
+	struct candidate_room *room, const struct snapshot *s, const struct settings *set)
+{
+	memset(room, 0, sizeof(*room));
+	room->s = s;
+	room->set = set;
+	topology_foreach(n, &s->topology)
+	{
+		uint64_t part = s->node[n].mem_total_bytes / 1000 * set->reserve_permille;
+
+		room->busy[n] = s->node[n].busy_permille;
+		room->free_bytes[n] = (int64_t)s->node[n].mem_free_bytes -
+				      (int64_t)MAX2(part, set->reserve_bytes);
+	}
+}
+
+void candidate_room_take(struct candidate_room *room, const struct candidate_vm *c)
+{
+	if (c->split || c->kind == PLAN_HOLD)
+		return;
+	topology_foreach(n, &room->s->topology)
+	{
+		room->busy[n] -= MIN2((int64_t)c->demand_on[n], room->busy[n]);
+		if (n != c->target && c->move_bytes)
+			room->free_bytes[n] += (int64_t)c->vm->mem_bytes[n];
+	}
+	room->busy[c->target] += c->demand;
+	room->free_bytes[c->target] -= (int64_t)c->move_bytes;
+}
+
+/* Faults and pages on memory-only nodes count for the nearest node with CPUs when homes are
+ * *ordered*; they are still remote there. */
+static void order_nodes(const struct snapshot *s, struct candidate_vm *c)
+{
+	const struct topology *t = &s->topology;
+	long mapped[TOPOLOGY_NODES_MAX] = {0};
+
+	topology_foreach(n, t)
+	{
+		int near = topology_nearest_cpu_node(t, n);
+
+		if (near >= 0)
+			mapped[near] += c->share[n];
+	}
+	topology_foreach(n, t)
+	{
+		struct idset cpus;
+		unsigned at;
+
+		decide_target_cpus(s, c->vm, n, &cpus);
+		if (idset_empty(&cpus))
+			continue;
+		for (at = c->n_order; at > 0; at--) {
+			unsigned o = c->order[at - 1];
+
+			/* its own home first, then most memory; a tie keeps ascending id */
+			if ((int)o == c->home || ((int)n != c->home && mapped[o] >= mapped[n]))
+				break;
+			c->order[at] = o;
+		}
+		c->order[at] = n;
+		c->n_order++;
+	}
+}
+
+static void take_shares(const struct snapshot *s, struct candidate_vm *c)
+{
+	topology_foreach(n, &s->topology)
+	{
+		c->total_bytes += c->vm->mem_bytes[n];
+	}
+	topology_foreach(n, &s->topology)
+	{
+		if (c->total_bytes)
+			c->share[n] = (long)(c->vm->mem_bytes[n] * 1000 / c->total_bytes);
+	}
+}
+
+static void take_demand(const struct snapshot *s, struct candidate_vm *c)
+{
+	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
+		const struct snap_vcpu *v = &c->vm->vcpu[i];
+		unsigned d = v->run_permille + v->wait_permille;
+
+		if (!v->tid || v->node < 0)
+			continue;
+		c->demand += d;
+		c->demand_on[v->node] += d;
+	}
+}
+
+static bool has_group(const struct snapshot *s, const struct settings *set, const struct snap_vm *vm)
+{
+	uint64_t shared = 0, total = 0;
+
+	if (snap_vm_running_vcpus(vm) < 2)
+		return false;
+	for (unsigned i = 0; i < vm->n_vcpus; i++) {
+		if (!vm->vcpu[i].tid || vm->vcpu[i].idle)
+			continue;
+		topology_foreach(n, &s->topology)
+		{
+			shared += vm->vcpu[i].faults[2 * n + FAULT_SHARED];
+			total += vm->vcpu[i].faults[2 * n + FAULT_SHARED] +
+				 vm->vcpu[i].faults[2 * n + FAULT_PRIVATE];
+		}
+	}
+	return total && shared > total / 1000 * set->group_shared;
+}
+
+/* Mean weight of where the running vCPUs are. False: not one of them is anywhere. */
+static bool weigh_now(struct candidate_vm *c)
+{
+	long sum = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
+		const struct snap_vcpu *v = &c->vm->vcpu[i];
+
+		if (!v->tid || v->idle || v->node < 0)
+			continue;
+		sum += c->weight[v->node];
+		n++;
+	}
+	if (!n)
+		return false;
+	c->now = sum / n;
+	return true;
+}
+
+static void weigh_nodes(const struct snapshot *s, const uint64_t *vector, long *ret)
+{
+	topology_foreach(n, &s->topology)
+	{
+		ret[n] = weight_of(&s->topology, vector, n, s->topology.max_distance);
+	}
+}
+
+/* The best node for one vCPU by its own faults, or -1; *ret_gain over where it runs now. */
+static int task_best(const struct snapshot *s, const struct settings *set,
+	const struct candidate_vm *c, unsigned vcpu, long *ret_gain)
+{
+	const struct snap_vcpu *v = &c->vm->vcpu[vcpu];
+	uint64_t task[TOPOLOGY_NODES_MAX];
+	long w[TOPOLOGY_NODES_MAX];
+	int best = -1;
+
+	if (!v->tid || v->idle || v->node < 0)
+		return -1;
+	snap_vcpu_task_faults(s, v, task);
+	weigh_nodes(s, task, w);
+	for (unsigned k = 0; k < c->n_order; k++) {
+		unsigned n = c->order[k];
+
+		if (best < 0 || w[n] > w[best] + (long)set->margin)
+			best = (int)n;
+	}
+	if (best < 0 || w[best] == 0)
+		return -1;
+	*ret_gain = w[best] - w[v->node];
+	return best;
+}
+
+/* Without a group each vCPU would go to its own best node. Sets split only if they differ. */
+static void weigh_tasks(const struct snapshot *s, const struct settings *set, struct candidate_vm *c)
+{
+	int first = -1;
+	long sum = 0;
+
+	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
+		long gain = 0;
+		int best = task_best(s, set, c, i, &gain);
+
+		if (best < 0)
+			continue;
+		sum += gain;
+		c->split |= first >= 0 && best != first;
+		first = first < 0 ? best : first;
+	}
+	c->split_gain = sum / (long)MAX2(snap_vm_running_vcpus(c->vm), 1u);
+}
+
+int candidate_task_target(const struct candidate_room *room, const struct candidate_vm *c, unsigned vcpu)
+{
+	long gain;
+
+	return task_best(room->s, room->set, c, vcpu, &gain);
+}
+
+static bool fits_a_node(const struct snapshot *s, const struct candidate_vm *c)
+{
+	for (unsigned k = 0; k < c->n_order; k++) {
+		struct idset cpus;
+
+		decide_target_cpus(s, c->vm, c->order[k], &cpus);
+		if (idset_count(&cpus) >= snap_vm_running_vcpus(c->vm) &&
+			s->node[c->order[k]].mem_total_bytes >= c->total_bytes)
+			return true;
+	}
+	return false;
+}
+
+void candidate_weigh(const struct snapshot *s, const struct settings *set,
+	const struct snap_vm *vm, const struct vm_history *h, struct candidate_vm *c)
+{
+	uint64_t faults[TOPOLOGY_NODES_MAX];
+
+	memset(c, 0, sizeof(*c));
+	c->vm = vm;
+	c->home = h->home < 0 ? -1 : topology_index(&s->topology, (unsigned)h->home);
+	c->refused_node = -1;
+	take_shares(s, c);
+	take_demand(s, c);
+	order_nodes(s, c);
+	snap_vm_group_faults(s, vm, faults);
+	c->blind = vm->data != DATA_OK || !weight_sum(&s->topology, faults);
+	c->grouped = c->blind ? snap_vm_running_vcpus(vm) > 1 : has_group(s, set, vm);
+	weigh_nodes(s, c->blind ? vm->mem_bytes : faults, c->weight);
+	c->known = weigh_now(c) && (!c->blind || c->total_bytes);
+	if (vm->data == DATA_WARMING_UP)
+		snprintf(c->why, sizeof(c->why), "watching: %s",
+			data_state_sentence(DATA_WARMING_UP));
+	else if (!snap_vm_running_vcpus(vm))
+		snprintf(c->why, sizeof(c->why), "idle: no vCPU ran in the last window");
+	else if (!c->known)
+		snprintf(c->why, sizeof(c->why),
+			"left alone: neither faults nor the place of its pages are known");
+	else if (!c->n_order)
+		snprintf(c->why, sizeof(c->why), "left alone: no node has a CPU it may use");
+	else if (!fits_a_node(s, c))
+		snprintf(c->why, sizeof(c->why),
+			"left alone: needs more than one node (%u vCPUs, %llu MiB)",
+			snap_vm_running_vcpus(vm), (unsigned long long)(c->total_bytes >> 20));
+	else
+		c->open = true;
+	if (c->open && !c->grouped && !c->blind)
+		weigh_tasks(s, set, c);
+}
+
+static void refuse(struct candidate_vm *c, unsigned node, const char *gate, const char *unit,
+	int64_t value, int64_t threshold)
+{
+	if (c->refused_node >= 0)
+		return; /* the first one, which was the best, is the news */
+	c->refused_node = (int)node;
+	c->refused_gate = gate;
+	c->refused_unit = unit;
+	c->refused_value = value;
+	c->refused_threshold = threshold;
+}
+
+/*
+ * Has node @n room for the VM's CPU demand? Either it keeps spare capacity (so a lightly loaded
+ * host is not kept from good locality), or the imbalance with the node most demand comes from does
+ * not grow.
+ */
+static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, unsigned n)
+{
+	const struct snapshot *s = room->s;
+	struct idset cpus;
+	int64_t arriving = (int64_t)c->demand - c->demand_on[n];
+	int64_t after = room->busy[n] + arriving;
+	unsigned from = n;
+	int64_t cap;
+
+	decide_target_cpus(s, c->vm, n, &cpus);
+	if (idset_count(&cpus) < snap_vm_running_vcpus(c->vm)) {
+		refuse(c, n, "cpus", "CPUs", idset_count(&cpus), snap_vm_running_vcpus(c->vm));
+		return false;
+	}
+	if (arriving <= 0)
+		return true;
+	cap = 1000 * (int64_t)idset_count(&s->topology.node[n].cpus);
+	if (cap * 100 > after * room->set->cpu_pct)
+		return true;
+	topology_foreach(k, &s->topology)
+	{
+		if (k != n && (from == n || c->demand_on[k] > c->demand_on[from]))
+			from = k;
+	}
+	if (from != n &&
+		!load_too_imbalanced((uint64_t)room->busy[from], (uint64_t)room->busy[n], arriving,
+			1000 * (uint64_t)idset_count(&s->topology.node[from].cpus), (uint64_t)cap))
+		return true;
+	refuse(c, n, "cpu-capacity", "permille of a CPU", after, cap * 100 / room->set->cpu_pct);
+	return false;
+}
+
+static bool may_bring(const struct candidate_room *room, struct candidate_vm *c, unsigned n,
+	uint64_t need)
+{
+	const struct topology_node *node = &room->s->topology.node[n];
+
+	if (!need || c->vm->memory_fixed || c->vm->memory_hugetlb || !c->vm->has_memory ||
+		!node->has_memory || !idset_has(&c->vm->allowed_mems, node->id))
+		return false;
+	if ((int64_t)need <= room->free_bytes[n])
+		return true;
+	refuse(c, n, "memory-headroom", "MiB", (int64_t)(need >> 20),
+		MAX2(room->free_bytes[n], (int64_t)0) >> 20);
+	return false;
+}
+
+/* The candidate's gain; *ret_bring: its memory comes along. */
+static long gain_of(const struct candidate_room *room, struct candidate_vm *c, unsigned n,
+	bool *ret_bring)
+{
+	long cost = c->blind ? 1000 : room->set->copy_cost;
+	long follow = c->weight[n] - c->now, bring;
+	uint64_t need = c->total_bytes - c->vm->mem_bytes[n];
+
+	*ret_bring = false;
+	/* memory that cannot move must not lose its vCPUs: they go to it or stay */
+	if (!may_bring(room, c, n, need))
+		return follow;
+	bring = 1000 - cost * (1000 - c->share[n]) / 1000 - c->now;
+	*ret_bring = bring + (long)room->set->margin >= follow;
+	return MAX2(follow, bring);
+}
+
+static void choose_split(const struct candidate_room *room, struct candidate_vm *c, long least)
+{
+	int first = -1;
+
+	c->kind = PLAN_HOLD;
+	c->gain = 0;
+	for (unsigned i = 0; i < c->vm->n_vcpus && first < 0; i++)
+		first = candidate_task_target(room, c, i);
+	if (first < 0 || rules_idle_destination(RULES_NUMAHERD, true, c->split_gain, 0) ==
+				 RULES_REJECT || c->split_gain < least)
+		return;
+	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
+		int n = candidate_task_target(room, c, i);
+		const struct snap_vcpu *v = &c->vm->vcpu[i];
+
+		if (n < 0 || n == v->node)
+			continue;
+		if ((room->busy[n] + v->run_permille + v->wait_permille) * room->set->cpu_pct >=
+			100000 * (int64_t)idset_count(&room->s->topology.node[n].cpus)) {
+			refuse(c, (unsigned)n, "cpu-capacity", "permille of a CPU",
+				room->busy[n] + v->run_permille + v->wait_permille,
+				100000 * (int64_t)idset_count(&room->s->topology.node[n].cpus) /
+					room->set->cpu_pct);
+			return;
+		}
+	}
+	c->kind = PLAN_PIN;
+	c->target = (unsigned)first;
+	c->gain = c->split_gain;
+	c->move_bytes = 0;
+}
+
+void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
+{
+	long least = (long)room->set->improvement * (c->blind ? room->set->blind_factor : 1);
+	long best = 0;
+
+	c->kind = PLAN_HOLD;
+	c->gain = 0;
+	c->refused_node = -1;
+	if (c->split) {
+		choose_split(room, c, least);
+		return;
+	}
+	for (unsigned k = 0; k < c->n_order; k++) {
+		unsigned n = c->order[k];
+		bool bring, all_here = c->demand_on[n] == c->demand && c->demand;
+		long gain = gain_of(room, c, n, &bring);
+
+		if (gain < least || gain <= best + (best ? (long)room->set->margin : 0))
+			continue;
+		if (!cpu_room(room, c, n))
+			continue;
+		best = gain;
+		c->target = n;
+		c->gain = gain;
+		c->move_bytes = bring ? c->total_bytes - c->vm->mem_bytes[n] : 0;
+		c->kind = !bring ? PLAN_PIN : (all_here || (int)n == c->home ? PLAN_PULL : PLAN_REHOME);
+	}
+	/* nothing to do for vCPUs that are all there already, pinned there, and bring nothing */
+	if (c->kind == PLAN_PIN && (int)c->target == c->home)
+		c->kind = PLAN_HOLD;
+}
+
+void candidate_explain(
+	const struct candidate_room *room, const struct candidate_vm *c, struct reason *r)
+{
+	const struct topology *t = room ? &room->s->topology : NULL;
+	long least;
+
+	if (!room) {
+		reason_gate(r, "can-be-placed", "", 0, 1, false);
+		reason_say(r, "%s", c->why);
+		return;
+	}
+	least = (long)room->set->improvement * (c->blind ? room->set->blind_factor : 1);
+	reason_gate(r, "data", "", c->vm->data, DATA_OK, true);
+	if (c->refused_node >= 0)
+		reason_gate(r, c->refused_gate, c->refused_unit, c->refused_value,
+			c->refused_threshold, false);
+	reason_gate(r, "improvement", "permille", c->gain, least, c->kind != PLAN_HOLD);
+	if (c->kind != PLAN_HOLD)
+		return;
+	if (c->refused_node >= 0)
+		reason_say(r, "staying (%ld permille): node %u refused by %s, %lld %s against %lld",
+			c->now, t->node[c->refused_node].id, c->refused_gate,
+			(long long)c->refused_value, c->refused_unit, (long long)c->refused_threshold);
+	else if (c->now >= 900)
+		reason_say(r, "%swell placed (%ld permille)", c->home >= 0 ? "settled, " : "", c->now);
+	else
+		reason_say(r, "staying (%ld permille): no node would be better by %ld", c->now, least);
+}

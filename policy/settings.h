@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The thresholds of the decision, all in one place, with their sources.
+ */
+#pragma once
+
+#include "policy/base.h"
+
+struct settings {
+	unsigned improvement; /* least gain in permille weight; kernel SMALLIMP */
+	unsigned margin;      /* a later candidate beats the best so far by more than this */
+	/* Without fault data the gain is a guess from where pages lie: ask for this many times more */
+	unsigned blind_factor;
+	unsigned persistence_windows; /* a wish must hold for so many windows in a row */
+	uint64_t cooldown_ns;         /* between two changes of one VM's home */
+	unsigned copy_cost;       /* permille charged for copying *all* of a VM's memory */
+	unsigned group_shared;    /* permille of shared faults from which on a VM is one group */
+	unsigned cpu_pct;         /* kernel numa_classify(): 112, room is capacity*100 > load*112 */
+	uint64_t reserve_bytes;   /* memory that stays free on every node, at least this ... */
+	unsigned reserve_permille; /* ... and at least this share of the node */
+	unsigned stale_ticks;     /* counters that stood still for so many ticks are stale */
+	unsigned warmup_windows;  /* windows with faults before they count */
+};
+
+#define SETTINGS_DEFAULT                                                                           \
+	{                                                                                          \
+		.improvement = 30, .margin = 15, .blind_factor = 4, .persistence_windows = 3,      \
+		.cooldown_ns = UINT64_C(60000000000), .copy_cost = 500, .group_shared = 10,        \
+		.cpu_pct = 112, .reserve_bytes = UINT64_C(64) << 20, .reserve_permille = 30,       \
+		.stale_ticks = 6, .warmup_windows = 2,                                             \
+	}
