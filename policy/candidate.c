@@ -9,7 +9,7 @@
  *
  * So a VM goes to where most of its memory already is, and memory is copied only when what is
  * gained is worth the bytes. Without fault data ("blind") the weights are the shares of its pages;
- * then copying is charged in full, so that memory alone never gives a reason to move.
+ * then copying is charged in full, so that memory alone never gives a reason to choose a home.
  */
 #include "policy/candidate.h"
 
@@ -327,7 +327,7 @@ static bool may_bring(const struct candidate_room *room, struct candidate_vm *c,
 static long gain_of(const struct candidate_room *room, struct candidate_vm *c, unsigned n,
 	bool *ret_bring)
 {
-	long cost = c->blind ? 1000 : room->set->copy_cost;
+	long cost = c->blind && (int)n != c->home ? 1000 : room->set->copy_cost;
 	long follow = c->weight[n] - c->now, bring;
 	uint64_t need = c->total_bytes - c->vm->mem_bytes[n];
 
@@ -372,16 +372,22 @@ static void choose_split(const struct candidate_room *room, struct candidate_vm 
 	c->move_bytes = 0;
 }
 
+/* The least gain asked of node @n: more without data, unless it is the VM's home already. */
+static long least_gain(const struct candidate_room *room, const struct candidate_vm *c, int n)
+{
+	return (long)room->set->improvement *
+	       (c->blind && (c->home < 0 || n != c->home) ? room->set->blind_factor : 1);
+}
+
 void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 {
-	long least = (long)room->set->improvement * (c->blind ? room->set->blind_factor : 1);
 	long best = 0;
 
 	c->kind = PLAN_HOLD;
 	c->gain = 0;
 	c->refused_node = -1;
 	if (c->split) {
-		choose_split(room, c, least);
+		choose_split(room, c, least_gain(room, c, -1));
 		return;
 	}
 	for (unsigned k = 0; k < c->n_order; k++) {
@@ -389,7 +395,7 @@ void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 		bool bring, all_here = c->demand_on[n] == c->demand && c->demand;
 		long gain = gain_of(room, c, n, &bring);
 
-		if (gain < least || gain <= best + (best ? (long)room->set->margin : 0))
+		if (gain < least_gain(room, c, (int)n) || gain <= best + (best ? (long)room->set->margin : 0))
 			continue;
 		if (!cpu_room(room, c, n))
 			continue;
@@ -415,7 +421,7 @@ void candidate_explain(
 		reason_say(r, "%s", c->why);
 		return;
 	}
-	least = (long)room->set->improvement * (c->blind ? room->set->blind_factor : 1);
+	least = least_gain(room, c, c->kind == PLAN_HOLD ? -1 : (int)c->target);
 	reason_gate(r, "data", "", c->vm->data, DATA_OK, true);
 	if (c->refused_node >= 0)
 		reason_gate(r, c->refused_gate, c->refused_unit, c->refused_value,

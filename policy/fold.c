@@ -99,16 +99,19 @@ void fold_moved_memory(unsigned n_nodes, const struct snap_vm *prev, struct snap
 void fold_data_state(const struct settings *set, const struct snapshot *s,
 	const struct snap_vm *prev, bool fresh, bool denied, struct snap_vm *vm)
 {
+	bool silent;
+
 	vm->windows = (prev ? prev->windows : 0) + (fresh ? 1 : 0);
-	vm->data_age = fresh ? 0 : (prev ? prev->data_age : 0) + 1;
+	vm->data_age_ns = fresh || !prev ? 0 : prev->data_age_ns + s->window_ns;
+	silent = vm->windows < set->warmup_windows && vm->data_age_ns >= set->silent_ns;
 	if (vm->memory_hugetlb)
 		vm->data = DATA_HUGETLB;
 	else if (denied)
 		vm->data = DATA_NO_PERMISSION;
 	else if (s->balancing == 0)
 		vm->data = DATA_BALANCING_OFF;
-	else if (vm->data_age >= set->stale_ticks)
-		vm->data = idset_count(&vm->allowed_mems) == 1 ? DATA_NO_SCAN : DATA_STALE;
+	else if (silent || vm->data_age_ns >= set->stale_ns)
+		vm->data = silent || idset_count(&vm->allowed_mems) == 1 ? DATA_NO_SCAN : DATA_STALE;
 	else if (vm->windows < set->warmup_windows)
 		vm->data = DATA_WARMING_UP;
 	else

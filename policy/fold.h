@@ -42,7 +42,7 @@ bool fold_vcpu(unsigned n_nodes, const struct snap_vcpu *prev, const struct faul
 void fold_moved_memory(unsigned n_nodes, const struct snap_vm *prev, struct snap_vm *vm);
 
 /*
- * Sets vm->data, data_age and windows.
+ * Sets vm->data, data_age_ns and windows.
  * @fresh: some vCPU had new faults in this window; @denied: every reading lacked permission.
  */
 void fold_data_state(const struct settings *set, const struct snapshot *s,

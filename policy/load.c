@@ -29,7 +29,7 @@ bool load_may_move_to_spare(unsigned src_running, unsigned dst_running, unsigned
 {
 	long imbalance = ((long)dst_running + 1) - ((long)src_running - 1);
 
-	return load_adjust_imbalance(MAX2(imbalance, 0L), dst_running, imb_numa_nr) == 0;
+	return load_adjust_imbalance(MAX2(imbalance, 0L), dst_running + 1, imb_numa_nr) == 0;
 }
 
 static uint64_t difference(uint64_t dst, uint64_t src, uint64_t dst_capacity, uint64_t src_capacity)

@@ -18,7 +18,9 @@ struct settings {
 	unsigned cpu_pct;         /* kernel numa_classify(): 112, room is capacity*100 > load*112 */
 	uint64_t reserve_bytes;   /* memory that stays free on every node, at least this ... */
 	unsigned reserve_permille; /* ... and at least this share of the node */
-	unsigned stale_ticks;     /* counters that stood still for so many ticks are stale */
+	/* Counters that stood still for so long are stale; the scanner's own period goes up to 60 s */
+	uint64_t stale_ns;
+	uint64_t silent_ns;       /* never any faults for so long: the scanner does not come */
 	unsigned warmup_windows;  /* windows with faults before they count */
 };
 
@@ -27,5 +29,6 @@ struct settings {
 		.improvement = 30, .margin = 15, .blind_factor = 4, .persistence_windows = 3,      \
 		.cooldown_ns = UINT64_C(60000000000), .copy_cost = 500, .group_shared = 10,        \
 		.cpu_pct = 112, .reserve_bytes = UINT64_C(64) << 20, .reserve_permille = 30,       \
-		.stale_ticks = 6, .warmup_windows = 2,                                             \
+		.stale_ns = UINT64_C(180000000000), .silent_ns = UINT64_C(60000000000),           \
+		.warmup_windows = 2,                                                               \
 	}

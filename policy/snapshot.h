@@ -75,7 +75,7 @@ struct snap_vm {
 	char memory_fixed_why[SNAPSHOT_TEXT_MAX];
 
 	enum data_state data;
-	unsigned data_age; /* ticks since the counters last moved */
+	uint64_t data_age_ns; /* since the counters last moved */
 	unsigned windows;  /* windows folded so far */
 
 	struct idset allowed_cpus; /* CPU ids: online, cpuset, isolation */

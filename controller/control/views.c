@@ -228,7 +228,7 @@ static struct json_object *vm_view(const struct view_host *h, const struct snaps
 	json_object_object_add(o, "faults", by_node(s, faults));
 	put_text(o, "data", data_state_name(vm->data));
 	put_text(o, "data_sentence", data_state_sentence(vm->data));
-	put_int(o, "data_age_ticks", vm->data_age);
+	put_int(o, "data_age_ns", (int64_t)vm->data_age_ns);
 	put_int(o, "demand_permille", snap_vm_demand_permille(vm));
 	put_int(o, "pages_moved", (int64_t)x.moved_pages);
 	for (unsigned k = 0; k < ARRAY_LEN(failures); k++)

@@ -18,7 +18,7 @@ struct page_ops {
 /* The real one, through libnuma. */
 extern const struct page_ops page_ops_kernel;
 
-#define RESIDENCY_SAMPLES_DEFAULT 16384u
+#define RESIDENCY_SAMPLES_DEFAULT 4096u
 
 /*
  * @samples: pages to ask for at most, spread evenly; all pages if there are no more than that.

@@ -73,12 +73,10 @@ static inline void cpu_interrupts_off(void)
 
 /*
  * Waits for one interrupt and takes it. Interrupts must be off before and are off again after: sti
- * takes effect one instruction late, so none can slip in before the hlt.
+ * takes effect one instruction late, so none can slip in before the hlt (and where one does all the
+ * same, the interrupt's stub steps over the hlt). In vectors.S.
  */
-static inline void cpu_wait(void)
-{
-	__asm__ volatile("sti; hlt; cli" : : : "memory");
-}
+void cpu_wait(void);
 
 static inline void cpu_stop(void) __attribute__((noreturn));
 static inline void cpu_stop(void)

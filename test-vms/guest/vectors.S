@@ -42,6 +42,16 @@ handle:
 	movq 72(%rsp), %rdi
 	movq 88(%rsp), %rsi
 	call interrupts_handle
+	/*
+	 * An interrupt must not come between the sti and the hlt of cpu_wait(), but it does where the
+	 * one-instruction shadow of sti gets lost on the way through nested virtualization. The
+	 * event has happened then: step over the hlt, or the vCPU would sleep for ever.
+	 */
+	leaq cpu_wait_hlt(%rip), %rax
+	cmpq %rax, 88(%rsp)
+	jne 1f
+	incq 88(%rsp)
+1:
 	popq %r11
 	popq %r10
 	popq %r9
@@ -53,5 +63,14 @@ handle:
 	popq %rax
 	addq $16, %rsp
 	iretq
+
+/* void cpu_wait(void): see cpu.h */
+	.globl cpu_wait
+cpu_wait:
+	sti
+cpu_wait_hlt:
+	hlt
+	cli
+	ret
 
 	.section .note.GNU-stack, "", @progbits

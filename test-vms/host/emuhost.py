@@ -7,6 +7,7 @@
 run_with_restart() starts over when the host dies under the function it is given.
 """
 
+import contextlib
 import os
 import shutil
 import sys
@@ -44,6 +45,8 @@ def sweep():
         except (OSError, ValueError):
             alive = time.time() - os.stat(d).st_mtime < 60  # perhaps just being made
         if not alive:
+            with contextlib.suppress(OSError), open(os.path.join(d, "sockets")) as f:
+                shutil.rmtree(f.read().strip(), ignore_errors=True)
             shutil.rmtree(d, ignore_errors=True)
 
 

@@ -72,6 +72,8 @@ class Machine:
         self.pid = None
         self.port = None
         self.master = None
+        # sockets have short names: a UNIX socket's path may have 107 characters
+        self.sockets = None
 
     # -- starting and ending
 
@@ -87,12 +89,15 @@ class Machine:
                 "-append", "console=ttyS0 root=/dev/vda rw panic=-1 oops=panic quiet "
                            "mitigations=off systemd.show_status=0",
                 "-serial", "file:" + os.path.join(d, "console.log"),
-                "-qmp", "unix:%s,server=on,wait=off" % os.path.join(d, "qmp.sock"),
+                "-qmp", "unix:%s/qmp,server=on,wait=off" % self.sockets,
                 "-netdev", "user,id=n0,restrict=on,hostfwd=tcp:127.0.0.1:%d-:22" % self.port,
                 "-device", "virtio-net-pci,netdev=n0", "-device", "virtio-rng-pci"]
 
     def launch(self, disk, incoming=None, detach=False):
         self.port = _free_port()
+        self.sockets = tempfile.mkdtemp(prefix="emuhost-")
+        with open(os.path.join(self.dir, "sockets"), "w") as f:
+            f.write(self.sockets + "\n")
         argv = self._argv(disk)
         if incoming:
             argv += ["-incoming", "exec:cat '%s'" % incoming]
@@ -108,7 +113,7 @@ class Machine:
 
     def resume(self, deadline_s=60):
         """After launch(incoming=...): lets it run as soon as its state is loaded."""
-        q = Qmp(os.path.join(self.dir, "qmp.sock"))
+        q = Qmp(os.path.join(self.sockets, "qmp"))
         end = time.monotonic() + deadline_s
         while q.command("query-status")["status"] == "inmigrate":
             self.check_alive()
@@ -127,6 +132,8 @@ class Machine:
         self.pid = int(pid)
         with open(os.path.join(self.dir, "port")) as f:
             self.port = int(f.read())
+        with open(os.path.join(self.dir, "sockets")) as f:
+            self.sockets = f.read().strip()
 
     def kill(self):
         if self.master:
@@ -137,6 +144,8 @@ class Machine:
                 os.kill(self.pid, signal.SIGKILL)
             if self.proc:
                 self.proc.wait()
+        if self.sockets:
+            shutil.rmtree(self.sockets, ignore_errors=True)
         self.pid = None
 
     # -- is it well?
@@ -178,7 +187,7 @@ class Machine:
 
     def _ssh(self):
         return SSH + ["-i", os.path.join(self.image_dir, "key"),
-                      "-o", "ControlPath=" + os.path.join(self.dir, "ssh.ctl")]
+                      "-o", "ControlPath=" + os.path.join(self.sockets, "ssh")]
 
     def ssh_argv(self, tty=False):
         return ["ssh"] + self._ssh() + (["-t"] if tty else []) + [
@@ -187,7 +196,8 @@ class Machine:
     def connect(self, deadline_s=90):
         """One master connection carries all commands, since a handshake is slow under emulation."""
         end = time.monotonic() + deadline_s
-        ctl = os.path.join(self.dir, "ssh.ctl")
+        ctl = os.path.join(self.sockets, "ssh")
+        said = time.monotonic()
         while True:
             if os.path.exists(ctl) and subprocess.run(
                     ["ssh"] + self._ssh() + ["-O", "check", "x"], capture_output=True).returncode == 0:
@@ -206,6 +216,9 @@ class Machine:
             self.check_alive()
             if time.monotonic() > end:
                 raise HostTimeout("no ssh into the host within %d s" % deadline_s)
+            if time.monotonic() > said + 10:
+                said = time.monotonic()
+                self.progress("waiting for the host's ssh (%d s left)" % (end - said))
             time.sleep(0.3)
 
     def disconnect(self):
@@ -289,7 +302,7 @@ def overlay(backing, path):
 
 def _save(machine, tmp, progress):
     progress("saving its state")
-    q = Qmp(os.path.join(machine.dir, "qmp.sock"))
+    q = Qmp(os.path.join(machine.sockets, "qmp"))
     q.command("stop")
     q.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
     q.command("migrate", uri="exec:cat > '%s'" % os.path.join(tmp, "ram"))

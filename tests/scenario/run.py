@@ -41,7 +41,7 @@ def one_run(args, spec, act, length_s):
     """A fresh host from the scenario's saved state, one run in it."""
     topology = emuhost.TOPOLOGIES[args.topology]
     guests = spec["topologies"][args.topology]
-    st = stage.stage_of(guests, topology, os.path.join(args.build, "test-vms/numaherd-guest.elf"),
+    st = stage.stage_of(guests, topology, spec["balancer"], os.path.join(args.build, "test-vms/numaherd-guest.elf"),
                         progress)
 
     def body(host):

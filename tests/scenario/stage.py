@@ -41,9 +41,9 @@ def domain_xml(guest, topology):
     return re.sub(r"\{(\w+)\}", lambda m: values[m.group(1)], text.split("-->", 2)[2].strip())
 
 
-def stage_of(guests, topology, guest_elf, progress):
+def stage_of(guests, topology, balancer, guest_elf, progress):
     """(key, prepare) of a saved state in which all guests are defined, started and paused."""
-    h = hashlib.sha256()
+    h = hashlib.sha256(repr(sorted(balancer.items())).encode())
     xmls = {g["name"]: domain_xml(g, topology) for g in guests}
     for name in sorted(xmls):
         h.update(xmls[name].encode())
@@ -52,6 +52,8 @@ def stage_of(guests, topology, guest_elf, progress):
 
     def prepare(machine):
         machine.copy_in(guest_elf, "/srv/guest.elf")
+        # before the guests are: a thread takes its first scan period over when it is made
+        set_balancer(machine, balancer)
         for i, name in enumerate(sorted(xmls)):
             progress("creating guest %d of %d, '%s' (once)" % (i + 1, len(xmls), name))
             machine.run("cat > /srv/%s.xml" % name, input=xmls[name])

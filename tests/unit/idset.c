@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "policy/idset.h"
+#include "tests/tap.h"
+
+static void lists_of_the_kernel(struct tap *tap_)
+{
+	static const struct {
+		const char *in, *out;
+	} v[] = {{"0-3", "0-3"}, {"0", "0"}, {"", ""}, {"\n", ""}, {"0-1,3-9,11-17,19-25,27-33\n",
+			 "0-1,3-9,11-17,19-25,27-33"}, {" 4-7 ", "4-7"}, {"3,1,2", "1-3"},
+		{"0,8,252-255", "0,8,252-255"}, {"4095", "4095"}, {"5-5", "5"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		struct idset s;
+		char buf[128];
+
+		CHECK_INT(idset_parse_list(v[i].in, strlen(v[i].in), &s), 0);
+		CHECK_STR(idset_format(&s, buf, sizeof(buf)), v[i].out);
+	}
+}
+
+static void odd_lists(struct tap *tap_)
+{
+	static const struct {
+		const char *in;
+		int want;
+	} v[] = {{"1--3", IDSET_E_SYNTAX}, {"10-6", IDSET_E_SYNTAX}, {"1,,2", IDSET_E_SYNTAX},
+		{"a-3", IDSET_E_SYNTAX}, {"1;2", IDSET_E_SYNTAX}, {"1,", IDSET_E_SYNTAX},
+		{"-1", IDSET_E_SYNTAX}, {"1 2", IDSET_E_SYNTAX}, {"4096", IDSET_E_RANGE},
+		{"0-99999999999999999999", IDSET_E_RANGE}};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		struct idset s = {{42}};
+
+		CHECK_INT(idset_parse_list(v[i].in, strlen(v[i].in), &s), v[i].want);
+		CHECK_INT(s.word[0], 42); /* untouched */
+	}
+}
+
+static void text_without_an_end(struct tap *tap_)
+{
+	struct idset s;
+
+	/* only the first three bytes belong to the text */
+	CHECK_INT(idset_parse_list("0-39", 3, &s), 0);
+	CHECK_INT(idset_count(&s), 4);
+}
+
+static void a_small_buffer_is_cut_at_an_item(struct tap *tap_)
+{
+	struct idset s = {0};
+	char buf[12];
+
+	for (unsigned i = 0; i < 40; i += 2)
+		idset_add(&s, i);
+	CHECK_STR(idset_format(&s, buf, sizeof(buf)), "0,2,4,6...");
+	CHECK_STR(idset_format(&s, buf, 1), "");
+}
+
+static void laws_of_sets(struct tap *tap_)
+{
+	struct idset a = {0}, b = {0}, c;
+
+	for (unsigned i = 0; i < IDSET_MAX; i += 3)
+		idset_add(&a, i);
+	for (unsigned i = 0; i < IDSET_MAX; i += 5)
+		idset_add(&b, i);
+	c = a;
+	idset_and(&c, &b);
+	CHECK_INT(idset_count(&c), (IDSET_MAX + 14) / 15);
+	CHECK(idset_subset(&c, &a) && idset_subset(&c, &b) && idset_intersects(&a, &b));
+	c = a;
+	idset_andnot(&c, &b);
+	CHECK(!idset_intersects(&c, &b));
+	idset_or(&c, &b);
+	CHECK(idset_subset(&a, &c) && idset_subset(&b, &c));
+	idset_clear(&c);
+	CHECK(idset_empty(&c) && idset_subset(&c, &a));
+	idset_add(&c, IDSET_MAX);
+	CHECK(idset_empty(&c) && !idset_has(&c, IDSET_MAX));
+	idset_add(&c, IDSET_MAX - 1);
+	CHECK_INT(idset_next(&c, 0), IDSET_MAX - 1);
+	CHECK_INT(idset_next(&c, IDSET_MAX), -1);
+	idset_remove(&c, IDSET_MAX - 1);
+	CHECK(idset_empty(&c));
+}
+
+TAP_MAIN(TEST(lists_of_the_kernel), TEST(odd_lists), TEST(text_without_an_end),
+	TEST(a_small_buffer_is_cut_at_an_item), TEST(laws_of_sets))

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "policy/load.h"
+#include "tests/tap.h"
+
+static void classes(struct tap *tap_)
+{
+	static const struct {
+		unsigned pct;
+		struct node_load load; /* weight, nr_running, capacity, util, runnable */
+		enum node_class want;
+	} v[] = {
+		{112, {8, 9, 8192, 7315, 8000}, NODE_OVERLOADED},
+		{112, {8, 9, 8192, 7314, 9175}, NODE_HAS_SPARE},
+		{112, {8, 9, 8192, 7314, 9176}, NODE_OVERLOADED},
+		{112, {8, 8, 8192, 7400, 9000}, NODE_FULLY_BUSY},
+		{112, {8, 7, 8192, 9000, 20000}, NODE_HAS_SPARE},
+		{108, {8, 9, 8192, 7586, 8000}, NODE_OVERLOADED},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++)
+		CHECK_INT(load_classify(v[i].pct, &v[i].load), v[i].want);
+}
+
+static void imbalance_that_is_allowed(struct tap *tap_)
+{
+	static const struct {
+		long imb;
+		unsigned dst, nr;
+		long want;
+	} v[] = {{3, 5, 4, 3}, {2, 4, 4, 0}, {3, 4, 4, 3}, {2, 5, 4, 2}, {1, 1, 0, 1}};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++)
+		CHECK_INT(load_adjust_imbalance(v[i].imb, v[i].dst, v[i].nr), v[i].want);
+}
+
+static void moving_to_a_node_with_spare(struct tap *tap_)
+{
+	static const struct {
+		unsigned src, dst, nr;
+		bool want;
+	} v[] = {{4, 2, 4, true}, {2, 2, 4, true}, {1, 3, 4, false}, {2, 3, 4, false},
+		{2, 1, 1, false}, {3, 1, 1, true}, {2, 2, 2, false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++)
+		CHECK_INT(load_may_move_to_spare(v[i].src, v[i].dst, v[i].nr), v[i].want);
+}
+
+static void too_imbalanced(struct tap *tap_)
+{
+	static const struct {
+		uint64_t src, dst;
+		int64_t moved;
+		uint64_t src_cap, dst_cap;
+		bool refused;
+	} v[] = {
+		{2048, 1024, 1024, 1024, 1024, false},
+		{2048, 0, 1024, 1024, 1024, false},
+		{1024, 1024, 512, 1024, 1024, true},
+		{1024, 0, 1024, 1024, 1024, false}, /* mirror image */
+		{1024, 0, 1025, 1024, 1024, true},
+		{2048, 2048, 512, 4096, 8192, false},
+		{2048, 2048, 1024, 4096, 8192, false},
+		{2048, 1024, 1024, 2048, 1024, true},
+		{2048, 1024, 512, 2048, 1024, true},
+		/* swaps: what moves is the difference of the two */
+		{2048, 2048, 1024 - 512, 1024, 1024, true},
+		{2048, 2048, 512 - 1024, 1024, 1024, true},
+		{3072, 2048, 1024 - 512, 1024, 1024, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		bool r = load_too_imbalanced(
+			v[i].src, v[i].dst, v[i].moved, v[i].src_cap, v[i].dst_cap);
+
+		if (r != v[i].refused)
+			printf("# row %zu\n", i);
+		CHECK_INT(r, v[i].refused);
+	}
+}
+
+static void large_numbers(struct tap *tap_)
+{
+	const uint64_t big = UINT64_C(1) << 40;
+
+	CHECK(!load_too_imbalanced(big, 0, (int64_t)big, big, big));
+	CHECK(load_too_imbalanced(big, big, (int64_t)big / 2, big, big));
+}
+
+TAP_MAIN(TEST(classes), TEST(imbalance_that_is_allowed), TEST(moving_to_a_node_with_spare),
+	TEST(too_imbalanced), TEST(large_numbers))

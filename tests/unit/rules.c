@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "policy/rules.h"
+#include "tests/tap.h"
+
+static void idle_destination(struct tap *tap_)
+{
+	static const struct {
+		bool may;
+		long imp, best;
+		bool before, kernel, nh;
+	} v[] = {
+		{true, 0, 0, true, true, false},
+		{true, 0, 1, true, false, false},
+		{true, 50, 50, true, true, false},
+		{true, 29, 0, true, true, false},
+		{true, 30, 0, true, true, true},
+		{false, 500, 0, true, false, false},
+		{true, 115, 100, true, true, false},
+		{true, 116, 100, true, true, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		CHECK_INT(rules_idle_destination(RULES_KERNEL_BEFORE_2018, v[i].may, v[i].imp, v[i].best),
+			v[i].before ? RULES_MOVE : RULES_REJECT);
+		CHECK_INT(rules_idle_destination(RULES_KERNEL_2018, v[i].may, v[i].imp, v[i].best),
+			v[i].kernel ? RULES_MOVE : RULES_REJECT);
+		CHECK_INT(rules_idle_destination(RULES_KERNEL, v[i].may, v[i].imp, v[i].best),
+			v[i].kernel ? RULES_MOVE : RULES_REJECT);
+		CHECK_INT(rules_idle_destination(RULES_NUMAHERD, v[i].may, v[i].imp, v[i].best),
+			v[i].nh ? RULES_MOVE : RULES_REJECT);
+	}
+}
+
+static void running_destination(struct tap *tap_)
+{
+	static const struct {
+		long imp, move_imp;
+		bool may;
+		long best;
+		enum rules_verdict kernel;
+		long kernel_imp;
+		enum rules_verdict nh;
+	} v[] = {
+		{29, 10, false, 0, RULES_REJECT, 0, RULES_REJECT},
+		{30, 10, false, 0, RULES_SWAP, 30, RULES_SWAP},
+		{114, 0, false, 100, RULES_REJECT, 0, RULES_REJECT},
+		{115, 0, false, 100, RULES_REJECT, 0, RULES_REJECT},
+		{116, 0, false, 100, RULES_SWAP, 116, RULES_SWAP},
+		{40, 0, false, 25, RULES_REJECT, 0, RULES_REJECT},
+		{41, 0, false, 25, RULES_SWAP, 41, RULES_SWAP},
+		{50, 60, true, 0, RULES_MOVE, 60, RULES_MOVE},
+		{50, 50, true, 0, RULES_SWAP, 50, RULES_SWAP},
+		{10, 20, true, 0, RULES_MOVE, 20, RULES_REJECT},
+		{50, 60, true, 60, RULES_REJECT, 0, RULES_REJECT},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		long got = 0;
+
+		CHECK_INT(rules_running_destination(RULES_KERNEL, v[i].may, v[i].move_imp, v[i].imp,
+				  v[i].best, &got), v[i].kernel);
+		CHECK_INT(got, v[i].kernel_imp);
+		CHECK_INT(rules_running_destination(RULES_KERNEL_2018, v[i].may, v[i].move_imp,
+				  v[i].imp, v[i].best, &got), v[i].kernel);
+		CHECK_INT(rules_running_destination(RULES_NUMAHERD, v[i].may, v[i].move_imp, v[i].imp,
+				  v[i].best, &got), v[i].nh);
+	}
+}
+
+static void preference_terms(struct tap *tap_)
+{
+	static const struct {
+		long own, src, dst;
+		bool same_group;
+		long none, prefers_dst, prefers_src;
+	} v[] = {
+		{100, 60, 0, true, 150, 141, 168},
+		{40, 0, 9, false, 31, 30, 34},
+		{200, 150, 50, false, 300, 282, 337},
+		{200, 90, 120, false, 170, 160, 191},
+		{10, 0, 43, false, -33, -31, -37},
+		{10, 0, 25, false, -15, -15, -16},
+		{999, 999, 0, false, 1998, 1874, 2247},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		long imp = rules_swap_improvement(v[i].own, v[i].src, v[i].dst, v[i].same_group);
+
+		CHECK_INT(rules_preference_term(imp, RULES_PREFERS_NONE), v[i].none);
+		CHECK_INT(rules_preference_term(imp, RULES_PREFERS_DST), v[i].prefers_dst);
+		CHECK_INT(rules_preference_term(imp, RULES_PREFERS_SRC), v[i].prefers_src);
+	}
+}
+
+TAP_MAIN(TEST(idle_destination), TEST(running_destination), TEST(preference_terms))

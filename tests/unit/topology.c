@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tests/matrices.h"
+#include "tests/tap.h"
+
+static void types_of_known_hosts(struct tap *tap_)
+{
+	static const struct {
+		unsigned n;
+		const uint16_t *rows;
+		unsigned cpu_nodes;
+		enum topology_type type;
+		unsigned max;
+	} v[] = {
+		{2, pair, 2, TOPOLOGY_DIRECT, 21},
+		{4, ring, 4, TOPOLOGY_GLUELESS_MESH, 30},
+		{4, chassis, 4, TOPOLOGY_BACKPLANE, 40},
+		{4, mesh4, 4, TOPOLOGY_GLUELESS_MESH, 22},
+		{4, nomad, 4, TOPOLOGY_BACKPLANE, 32},
+		{3, chain, 3, TOPOLOGY_GLUELESS_MESH, 30},
+		{4, pmem, 4, TOPOLOGY_GLUELESS_MESH, 28}, /* the bug, if CPU-less nodes counted */
+		{2, asymmetric, 2, TOPOLOGY_GLUELESS_MESH, 28},
+		{6, subnuma, 6, TOPOLOGY_GLUELESS_MESH, 28},
+	};
+	struct topology t;
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		fill_topology(&t, v[i].n, v[i].rows, v[i].cpu_nodes);
+		CHECK_INT(t.type, v[i].type);
+		CHECK_INT(t.max_distance, v[i].max);
+	}
+	fill_eight(&t, 20, 20);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(t.max_distance, 20);
+	fill_eight(&t, 16, 32);
+	CHECK_INT(t.type, TOPOLOGY_BACKPLANE);
+	CHECK_INT(t.max_distance, 32);
+}
+
+static void cpuless_nodes_make_no_mesh_D05(struct tap *tap_)
+{
+	struct topology t;
+
+	fill_topology(&t, 4, pmem, 2);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(t.max_distance, 21);
+	CHECK_INT(topology_nearest_cpu_node(&t, 2), 0);
+	CHECK_INT(topology_nearest_cpu_node(&t, 3), 1);
+	CHECK_INT(topology_nearest_cpu_node(&t, 1), 1);
+}
+
+static void no_node_0_D33(struct tap *tap_)
+{
+	uint16_t rows[16];
+	struct topology t;
+
+	for (unsigned i = 0; i < 16; i++)
+		rows[i] = i / 4 == i % 4 ? 10 : 20;
+	fill_topology(&t, 4, rows, 4);
+	for (unsigned i = 0; i < 4; i++)
+		t.node[i].id = i + 4;
+	topology_finish(&t);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(topology_index(&t, 7), 3);
+	CHECK_INT(topology_index(&t, 0), -1);
+	CHECK_INT(t.distance[topology_index(&t, 7)][topology_index(&t, 4)], 20);
+}
+
+static void memory_on_two_of_eight_D34(struct tap *tap_)
+{
+	struct idset only4 = {0};
+	struct topology t;
+
+	fill_eight(&t, 16, 32);
+	for (unsigned i = 0; i < 8; i++)
+		t.node[i].has_memory = i % 4 == 0;
+	CHECK_INT(topology_nearest_memory_node(&t, 1, NULL), 0);
+	CHECK_INT(topology_nearest_memory_node(&t, 6, NULL), 4);
+	idset_add(&only4, 4);
+	CHECK_INT(topology_nearest_memory_node(&t, 1, &only4), 4);
+	/* (a) four nodes, memory on 1 and 2, all 12: a tie goes to the lowest id */
+	fill_topology(&t, 4, (uint16_t[]){10, 12, 12, 12, 12, 10, 12, 12, 12, 12, 10, 12, 12, 12, 12,
+				     10}, 4);
+	t.node[0].has_memory = t.node[3].has_memory = false;
+	CHECK_INT(topology_nearest_memory_node(&t, 0, NULL), 1);
+}
+
+static void direction_counts_D36(struct tap *tap_)
+{
+	struct topology t;
+
+	fill_topology(&t, 2, asymmetric, 2);
+	CHECK_INT(t.distance[0][1], 21);
+	CHECK_INT(t.distance[1][0], 28);
+	CHECK_INT(t.mended, 0);
+}
+
+static void broken_tables_D37(struct tap *tap_)
+{
+	struct topology t;
+
+	fill_topology(&t, 2, (uint16_t[]){10, 65535, 65535, 10}, 2);
+	CHECK_INT(t.distance[0][1], 20);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(t.mended, 2);
+	fill_eight(&t, 20, 20);
+	CHECK_INT(t.mended, 0);
+	fill_topology(&t, 2, (uint16_t[]){10, 10, 10, 10}, 2);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(t.max_distance, 10);
+	CHECK_INT(t.mended, 0);
+	fill_topology(&t, 3, (uint16_t[]){0, 21, 5, 21, 10, 21, 21, 21, 99}, 3);
+	CHECK_INT(t.distance[0][0], 10);
+	CHECK_INT(t.distance[0][2], 20);
+	CHECK_INT(t.distance[2][2], 10);
+}
+
+static void cpus_belong_to_nodes(struct tap *tap_)
+{
+	struct topology t;
+
+	fill_topology(&t, 4, mesh4, 4);
+	CHECK_INT(topology_node_of_cpu(&t, 5), 2);
+	CHECK_INT(topology_node_of_cpu(&t, 8), -1);
+	CHECK_STR(topology_type_name(t.type), "mesh");
+}
+
+TAP_MAIN(TEST(types_of_known_hosts), TEST(cpuless_nodes_make_no_mesh_D05), TEST(no_node_0_D33),
+	TEST(memory_on_two_of_eight_D34), TEST(direction_counts_D36), TEST(broken_tables_D37),
+	TEST(cpus_belong_to_nodes))
