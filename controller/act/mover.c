@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#define HUGE_BYTES (UINT64_C(2) << 20)
 #define PASSES 2             /* the second one for pages that were busy or came meanwhile */
 #define STUCK_PAGES 4096u    /* so many tries with hardly a success: they are pinned */
 #define STUCK_PERMILLE 20u
@@ -172,6 +173,21 @@ static bool go_on(struct mover_job *job, uint64_t begin)
 	return true;
 }
 
+/*
+ * Fills the next batch. It ends at a 2 MiB boundary where it can, since a transparent huge page moves
+ * as a whole: a batch that ends within one would move pages that it does not count.
+ */
+static uint64_t fill_batch(const struct mover_job *job, struct batch *b,
+	const struct guestram_range *range, uint64_t at, uint64_t page)
+{
+	for (b->n = 0; b->n < job->batch_pages && at < range->end; at += page) {
+		if (b->n && at % HUGE_BYTES == 0 && (job->batch_pages - b->n) * page < HUGE_BYTES)
+			break;
+		b->page[b->n++] = (void *)(uintptr_t)at;
+	}
+	return at;
+}
+
 static bool move_range(
 	struct mover_job *job, struct batch *b, const struct guestram_range *range, uint64_t begin)
 {
@@ -180,8 +196,7 @@ static bool move_range(
 	for (uint64_t at = range->start; at < range->end;) {
 		if (!go_on(job, begin))
 			return false;
-		for (b->n = 0; b->n < job->batch_pages && at < range->end; at += page)
-			b->page[b->n++] = (void *)(uintptr_t)at;
+		at = fill_batch(job, b, range, at, page);
 		if (!move_batch(job, b, page))
 			return false;
 	}

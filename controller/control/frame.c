@@ -45,6 +45,7 @@ static int parse(const char *text, size_t len, struct json_object **ret)
 {
 	struct json_tokener *tok = json_tokener_new_ex(FRAME_DEPTH_MAX);
 	struct json_object *o;
+	size_t end;
 	bool whole;
 
 	if (!tok)
@@ -52,6 +53,9 @@ static int parse(const char *text, size_t len, struct json_object **ret)
 	o = json_tokener_parse_ex(tok, text, (int)len + 1);
 	whole = json_tokener_get_error(tok) == json_tokener_success &&
 		json_object_is_type(o, json_type_object);
+	/* nothing but blanks may follow the object */
+	for (end = json_tokener_get_parse_end(tok); whole && end < len; end++)
+		whole = text[end] == ' ' || text[end] == '\t' || text[end] == '\r' || text[end] == '\n';
 	json_tokener_free(tok);
 	if (!whole) {
 		json_object_put(o);

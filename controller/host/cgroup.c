@@ -44,6 +44,21 @@ static struct text strip_thread_group(struct text group)
 	return group;
 }
 
+/*
+ * "/../..": seen from inside a cgroup namespace, the group lies outside of what is mounted here,
+ * and
+ * "/.." in a path that we open would lead anywhere.
+ */
+static bool leads_up(struct text group)
+{
+	struct text part;
+
+	while (text_split(&group, '/', &part))
+		if (text_equal(part, "..") || text_equal(part, "."))
+			return true;
+	return false;
+}
+
 static bool has_controller(struct text list, const char *name)
 {
 	struct text item;
@@ -63,8 +78,8 @@ int vm_cgroup_parse(const char *text, size_t len, struct vm_cgroup *ret)
 	while (text_line(&rest, &line, NULL)) {
 		struct text id, behind, controllers, path;
 
-		if (!text_cut(line, ':', &id, &behind) || !text_cut(behind, ':', &controllers, &path) ||
-			!path.n || path.p[0] != '/')
+		if (!text_cut(line, ':', &id, &behind) ||
+			!text_cut(behind, ':', &controllers, &path) || !path.n || path.p[0] != '/')
 			continue;
 		if (has_controller(controllers, "cpuset")) {
 			v1 = true;
@@ -76,6 +91,8 @@ int vm_cgroup_parse(const char *text, size_t len, struct vm_cgroup *ret)
 	}
 	if (!v1 && !v2)
 		return len ? HOST_E_NOT_FOUND : HOST_E_FORMAT;
+	if (leads_up(group) || memchr(group.p, '\0', group.n))
+		return HOST_E_FORMAT;
 	group = strip_thread_group(group);
 	cg.v2 = !v1;
 	cg.mount = strdup(v1 ? "sys/fs/cgroup/cpuset" : "sys/fs/cgroup");
@@ -92,6 +109,13 @@ int vm_cgroup_parse(const char *text, size_t len, struct vm_cgroup *ret)
 static const char *group_path(const struct vm_cgroup *cg)
 {
 	return strcmp(cg->group, "/") == 0 ? "" : cg->group;
+}
+
+static bool holds_threads(const struct hostfs *fs, const struct vm_cgroup *cg, const char *below)
+{
+	/* libvirt makes emulator/ first, and always; vcpu0 can be unplugged on some machines */
+	return hostfs_exists(fs, "%s%s%s/emulator", cg->mount, group_path(cg), below) ||
+	       hostfs_exists(fs, "%s%s%s/vcpu0", cg->mount, group_path(cg), below);
 }
 
 int vm_cgroup_find(const struct hostfs *fs, pid_t pid, struct vm_cgroup *ret)
@@ -117,8 +141,18 @@ int vm_cgroup_find(const struct hostfs *fs, pid_t pid, struct vm_cgroup *ret)
 			return -ENOMEM;
 		}
 	}
-	cg.has_threads = hostfs_exists(fs, "%s%s/vcpu0", cg.mount, group_path(&cg)) ||
-			 hostfs_exists(fs, "%s%s/emulator", cg.mount, group_path(&cg));
+	cg.has_threads = holds_threads(fs, &cg, "");
+	if (!cg.has_threads && holds_threads(fs, &cg, "/libvirt")) {
+		char *group;
+
+		if (asprintf(&group, "%s/libvirt", group_path(&cg)) < 0) {
+			vm_cgroup_clear(&cg);
+			return -ENOMEM;
+		}
+		free(cg.group);
+		cg.group = group;
+		cg.has_threads = true;
+	}
 	*ret = cg;
 	return 0;
 }
@@ -159,8 +193,8 @@ static int read_group(const struct hostfs *fs, const struct vm_cgroup *cg, const
 	size_t len;
 	int r;
 
-	r = hostfs_read(fs, HOST_LIMIT_MEDIUM, &text, &len, "%s%s/%s/%s", cg->mount,
-		group_path(cg), name, cg->v2 ? "cgroup.threads" : "tasks");
+	r = hostfs_read(fs, HOST_LIMIT_MEDIUM, &text, &len, "%s%s/%s/%s", cg->mount, group_path(cg),
+		name, cg->v2 ? "cgroup.threads" : "tasks");
 	if (r == HOST_E_GONE || r == HOST_E_IO) /* unplugged meanwhile (ENODEV reads as gone) */
 		return 0;
 	if (r != 0)
@@ -254,7 +288,8 @@ static bool read_set(const struct hostfs *fs, const struct vm_cgroup *cg, const 
 		const char *name = set_files[cg->v2][res][k];
 		size_t len;
 
-		if (hostfs_read(fs, HOST_LIMIT_SMALL, &text, &len, "%s%s/%s", cg->mount, group, name) != 0)
+		if (hostfs_read(fs, HOST_LIMIT_SMALL, &text, &len, "%s%s/%s", cg->mount, group,
+			    name) != 0)
 			continue;
 		if (idset_parse_list(text, len, ret) != 0) {
 			(*anomalies)++;
@@ -326,8 +361,11 @@ int cgroup_allowed_read(const struct hostfs *fs, const struct vm_cgroup *cg,
 		free(mems.file);
 		return -ENOMEM;
 	}
-	*ret = (struct cgroup_allowed){.cpus = cpus.left, .mems = mems.left,
-		.cpus_file = cpus.file, .mems_file = mems.file, .anomalies = anomalies};
+	*ret = (struct cgroup_allowed){.cpus = cpus.left,
+		.mems = mems.left,
+		.cpus_file = cpus.file,
+		.mems_file = mems.file,
+		.anomalies = anomalies};
 	return 0;
 }
 

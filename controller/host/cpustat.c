@@ -7,7 +7,17 @@
 
 #include "controller/host/parse.h"
 
-enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, FIELDS };
+enum {
+	USER,
+	NICE,
+	SYSTEM,
+	IDLE,
+	IOWAIT,
+	IRQ,
+	SOFTIRQ,
+	STEAL,
+	FIELDS
+};
 
 static bool parse_cpu_line(struct text line, unsigned *ret_cpu, uint64_t ticks[FIELDS])
 {
@@ -34,7 +44,8 @@ int cpustat_parse(const char *text, size_t len, const struct topology *t, struct
 		unsigned cpu;
 		int node;
 
-		/* "cpu  ..." is the sum over all and begins with a blank where the others have a digit */
+		/* "cpu  ..." is the sum over all and begins with a blank where the others have a
+		 * digit */
 		if (!text_starts(line, "cpu") || text_starts(line, "cpu ") ||
 			!parse_cpu_line(line, &cpu, f))
 			continue;

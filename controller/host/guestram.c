@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Why sizes and not the largest mapping: a QEMU maps more than its guest's RAM, and moving the wrong
- * memory would be worse than moving none. Named mappings betray themselves by their path; anonymous
- * ones must have the very size of a backend, alone or joined with adjoining ones (mbind and madvise
- * split a mapping). QEMU aligns RAM to huge pages, so a split backend begins where a mapping does.
+ * Why sizes and not the largest mapping: a QEMU maps more than its guest's RAM, and moving the
+ * wrong memory would be worse than moving none. Named mappings betray themselves by their path.
+ * Anonymous ones must have the very size of a backend, alone or joined with adjoining ones, since
+ * mbind and madvise split a mapping without parting it.
+ * (anonruns.h). What cannot be told apart is not taken: missing memory is shown, wrong memory would
+ * be moved.
  */
 #include "controller/host/guestram.h"
 
 #include <errno.h>
 
+#include "controller/host/anonruns.h"
 #include "controller/host/parse.h"
 
 #define BASE_PAGE 4096u
@@ -34,151 +37,313 @@ void guestram_clear(struct guestram *g)
 struct search {
 	const struct map_list *maps;
 	const struct ram_backends *backends;
-	const struct huge_mounts *mounts;
-	uint64_t page_bytes, huge_bytes;
-	bool *used; /* [maps->n]: already part of a range */
+	const struct huge_mounts *mounts; /* or NULL */
+	uint64_t page_bytes;
+	uint64_t huge_bytes;
+	bool *used;  /* [maps->n]: part of a range */
 	bool *found; /* [backends->n] */
 	struct guestram g;
 };
 
-static int add_range(struct search *s, const struct guestram_range *range)
+static uint64_t run_bytes(const struct search *s, const struct map_run *e)
+{
+	return s->maps->map[e->last].end - s->maps->map[e->first].start;
+}
+
+/* What the kernel maps for a backend of that size. */
+static uint64_t mapped_bytes(const struct search *s, const struct ram_backend *b)
+{
+	uint64_t page = s->page_bytes;
+
+	if (b->size_bytes > UINT64_MAX - page)
+		return b->size_bytes;
+	return (b->size_bytes + page - 1) / page * page;
+}
+
+static int add_range(struct search *s, const struct map_run *e, struct guestram_range range)
 {
 	struct guestram_range *p = reallocarray(s->g.range, s->g.n + 1, sizeof(*p));
 	size_t at = s->g.n;
 
 	if (!p)
 		return -ENOMEM;
+	range.start = s->maps->map[e->first].start;
+	range.end = s->maps->map[e->last].end;
+	if (range.backend >= 0)
+		memcpy(range.id, s->backends->backend[range.backend].id, sizeof(range.id));
 	s->g.range = p;
-	for (; at > 0 && p[at - 1].start > range->start; at--)
+	for (; at > 0 && p[at - 1].start > range.start; at--)
 		p[at] = p[at - 1];
-	p[at] = *range;
+	p[at] = range;
 	s->g.n++;
-	s->g.total_bytes += range->end - range->start;
+	s->g.total_bytes += range.end - range.start;
+	for (size_t i = e->first; i <= e->last; i++)
+		s->used[i] = true;
 	return 0;
 }
 
-static bool is_anonymous(const struct map *m)
+static bool is_readwrite(const struct map *m)
 {
-	return m->path[0] == '\0' && m->inode == 0 && m->perms[0] == 'r' && m->perms[1] == 'w';
+	/* not executable: that is the code buffer of TCG, which may be as large as a guest */
+	return m->perms[0] == 'r' && m->perms[1] == 'w' && m->perms[2] == '-';
 }
 
-/* Does the path stand for guest RAM by itself? */
-static bool path_betrays(struct search *s, const struct map *m, struct guestram_range *r)
+/* The file itself or one in that directory, perhaps unlinked already. */
+static bool path_is_below(const char *path, const char *where)
 {
-	struct text path = text_of(m->path, strlen(m->path));
-	const struct huge_mount *mount;
+	struct text t = text_of(path, strlen(path));
 
-	if (m->perms[1] != 'w' || !m->path[0])
+	if (!where[0] || !text_skip(&t, where))
 		return false;
-	if (text_starts(path, "/memfd:memory-backend-memfd")) {
-		r->kind = GUESTRAM_MEMFD;
-		return true;
+	return t.n == 0 || t.p[0] == '/' || where[strlen(where) - 1] == '/' ||
+	       text_equal(t, " (deleted)");
+}
+
+/*
+ * "qemu_back_mem._objects_ram-node0.Xy12Z3" is the file that QEMU makes in a mem-path that is a
+ * directory: true, and the backend's id.
+ */
+static bool id_of_file(const char *path, char *id)
+{
+	static const char prefix[] = "qemu_back_mem.";
+	const char *slash = strrchr(path, '/');
+	struct text t;
+
+	if (!slash || strncmp(slash + 1, prefix, strlen(prefix)) != 0)
+		return false;
+	t = text_of(slash + 1 + strlen(prefix), strlen(slash + 1 + strlen(prefix)));
+	text_skip(&t, "_objects_");
+	while (t.n && t.p[t.n - 1] != '.')
+		t.n--;
+	if (t.n)
+		t.n--;
+	text_copy(t, id, RAM_BACKEND_ID_MAX);
+	return true;
+}
+
+/* Fills kind, page size and, if the path says it, backend. False: not guest RAM by its path. */
+static bool path_betrays(const struct search *s, const char *path, struct guestram_range *r)
+{
+	const struct huge_mount *mount = s->mounts ? huge_mounts_find(s->mounts, path) : NULL;
+	char id[RAM_BACKEND_ID_MAX] = "";
+	bool is_backend = id_of_file(path, id);
+	unsigned below = 0;
+
+	r->kind = GUESTRAM_FILE;
+	for (size_t i = 0; i < s->backends->n; i++) {
+		const struct ram_backend *b = &s->backends->backend[i];
+
+		if (id[0] && strcmp(id, b->id) == 0)
+			r->backend = (int)i;
+		below += path_is_below(path, b->path);
 	}
-	mount = s->mounts ? huge_mounts_find(s->mounts, m->path) : NULL;
-	if (mount || text_starts(path, "/dev/hugepages/") || text_starts(path, "/anon_hugepage")) {
+	for (size_t i = 0; below == 1 && r->backend < 0 && i < s->backends->n; i++)
+		if (path_is_below(path, s->backends->backend[i].path))
+			r->backend = (int)i;
+	if (mount || strncmp(path, "/dev/hugepages/", 15) == 0) {
 		r->kind = GUESTRAM_HUGETLB;
 		r->page_bytes = mount ? mount->page_bytes : s->huge_bytes;
 		return true;
 	}
-	for (size_t i = 0; s->backends && i < s->backends->n; i++) {
-		const char *mem = s->backends->backend[i].path;
-
-		if (!mem[0] || !text_skip(&path, mem))
-			continue;
-		/* the file itself, or one in that directory, perhaps already unlinked */
-		if (path.n && path.p[0] != '/' && path.p[0] != ' ')
-			return false;
-		r->kind = GUESTRAM_FILE;
+	if (strncmp(path, "/memfd:memory-backend-memfd", 27) == 0) {
+		r->kind = GUESTRAM_MEMFD;
 		return true;
 	}
-	return false;
+	return is_backend || below > 0;
 }
 
-/* The one backend of this size that has not been found; -1: none, or several alike. */
-static int backend_of_size(const struct search *s, uint64_t bytes, bool *ret_any)
+/* Also guest RAM, if its size is right: shared memory whose name says nothing. */
+static bool path_allows(const char *path, struct guestram_range *r)
 {
-	int only = -1;
-	unsigned n = 0;
-
-	for (size_t i = 0; s->backends && i < s->backends->n; i++)
-		if (!s->found[i] && s->backends->backend[i].size_bytes == bytes) {
-			only = (int)i;
-			n++;
-		}
-	*ret_any = n > 0;
-	return n == 1 ? only : -1;
+	if (strncmp(path, "/anon_hugepage", 14) == 0)
+		r->kind = GUESTRAM_HUGETLB;
+	else if (strncmp(path, "/memfd:", 7) == 0)
+		r->kind = GUESTRAM_MEMFD;
+	else if (strncmp(path, "/dev/shm/", 9) == 0)
+		r->kind = GUESTRAM_FILE;
+	else if (strncmp(path, "/dev/zero", 9) == 0)
+		r->kind = GUESTRAM_ANON;
+	else
+		return false;
+	return true;
 }
 
-/* Takes one backend of this size off the list of those that are missing. */
-static void mark_found(struct search *s, uint64_t bytes)
-{
-	for (size_t i = 0; s->backends && i < s->backends->n; i++)
-		if (!s->found[i] && s->backends->backend[i].size_bytes == bytes) {
-			s->found[i] = true;
-			return;
-		}
-}
-
-static int take(struct search *s, struct guestram_range *r, size_t first, size_t last)
-{
-	bool any;
-
-	r->start = s->maps->map[first].start;
-	r->end = s->maps->map[last].end;
-	r->backend = backend_of_size(s, r->end - r->start, &any);
-	if (r->backend >= 0)
-		memcpy(r->id, s->backends->backend[r->backend].id, sizeof(r->id));
-	if (any)
-		mark_found(s, r->end - r->start);
-	for (size_t i = first; i <= last; i++)
-		s->used[i] = true;
-	return add_range(s, r);
-}
-
-static int find_named(struct search *s)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < s->maps->n; i++) {
-		struct guestram_range range = {.page_bytes = s->page_bytes, .backend = -1};
-
-		if (path_betrays(s, &s->maps->map[i], &range))
-			r = take(s, &range, i, i);
-	}
-	return r;
-}
-
-/* From mapping @i on: how far anonymous mappings that adjoin must be joined to make a backend. */
-static bool joins_to_backend(const struct search *s, size_t i, size_t *ret_last)
+/* The end of a file's mapping from @first on, joined over what mbind and madvise split. */
+static struct map_run run_of_file(const struct search *s, size_t first)
 {
 	const struct map *m = s->maps->map;
-	bool any = false;
+	size_t last = first;
 
-	for (size_t k = i; k < s->maps->n && is_anonymous(&m[k]) && !s->used[k]; k++) {
-		if (k > i && m[k].start != m[k - 1].end)
-			return false;
-		backend_of_size(s, m[k].end - m[i].start, &any);
-		if (any) {
-			*ret_last = k;
-			return true;
-		}
-	}
-	return false;
+	while (last + 1 < s->maps->n && m[last + 1].start == m[last].end &&
+		m[last + 1].inode == m[first].inode &&
+		m[last + 1].dev_major == m[first].dev_major &&
+		m[last + 1].dev_minor == m[first].dev_minor &&
+		m[last + 1].offset == m[last].offset + (m[last].end - m[last].start) &&
+		is_readwrite(&m[last + 1]) && strcmp(m[last + 1].path, m[first].path) == 0)
+		last++;
+	return (struct map_run){.first = first, .last = last};
 }
 
-static int find_anonymous(struct search *s)
+static bool types_agree(enum ram_backend_type type, enum guestram_kind kind)
 {
-	size_t last = 0;
-	int r = 0;
+	switch (type) {
+	case RAM_BACKEND_RAM:
+		/* newer QEMUs take memfd for "share=on" */
+		return kind == GUESTRAM_ANON || kind == GUESTRAM_MEMFD;
+	case RAM_BACKEND_MEMFD:
+		return kind == GUESTRAM_MEMFD || kind == GUESTRAM_HUGETLB;
+	case RAM_BACKEND_FILE:
+	case RAM_BACKEND_SHM:
+		return kind == GUESTRAM_FILE || kind == GUESTRAM_HUGETLB;
+	default:
+		return true;
+	}
+}
 
-	for (size_t i = 0; r == 0 && i < s->maps->n; i++) {
+/* A backend of that size and kind that is not found yet; -1. @ret_alike: how many backends of the
+ * whole list it could be. */
+static int backend_of_size(
+	const struct search *s, uint64_t bytes, enum guestram_kind kind, unsigned *ret_alike)
+{
+	int idx = -1;
+
+	*ret_alike = 0;
+	for (size_t i = s->backends->n; i-- > 0;) {
+		const struct ram_backend *b = &s->backends->backend[i];
+
+		if (mapped_bytes(s, b) != bytes || !types_agree(b->type, kind))
+			continue;
+		(*ret_alike)++;
+		if (!s->found[i])
+			idx = (int)i;
+	}
+	return idx;
+}
+
+static void take_huge_size(const struct search *s, int backend, struct guestram_range *range)
+{
+	const struct ram_backend *b = &s->backends->backend[backend];
+
+	if (!b->hugetlb && range->kind != GUESTRAM_HUGETLB)
+		return;
+	if (range->kind == GUESTRAM_HUGETLB && range->page_bytes != s->page_bytes)
+		return; /* its mount said it */
+	range->kind = GUESTRAM_HUGETLB;
+	range->page_bytes = b->huge_bytes ? b->huge_bytes : s->huge_bytes;
+}
+
+/* @idx: a backend of its size, or -1; @alike: how many it could be. */
+static int take_named(struct search *s, const struct map_run *e, struct guestram_range range,
+	int idx, unsigned alike)
+{
+	if (range.backend >= 0) {
+		s->found[range.backend] = true;
+		take_huge_size(s, range.backend, &range);
+	} else if (idx >= 0) {
+		s->found[idx] = true;
+		take_huge_size(s, idx, &range);
+		range.backend = alike == 1 ? idx : -1;
+	}
+	return add_range(s, e, range);
+}
+
+/*
+ * @sure: take those that are guest RAM by their path, and assign those only that say their backend
+ * (@by_name) or those only that do not; else those that need the right size.
+ */
+static int find_named(struct search *s, bool sure, bool by_name)
+{
+	for (size_t i = 0; i < s->maps->n; i++) {
+		struct guestram_range range = {.page_bytes = s->page_bytes, .backend = -1};
+		const struct map *m = &s->maps->map[i];
+		struct map_run e;
+		unsigned alike;
+		int idx, r;
+
+		if (s->used[i] || !m->path[0] || !is_readwrite(m))
+			continue;
+		if (path_betrays(s, m->path, &range) != sure ||
+			(sure && (range.backend >= 0) != by_name))
+			continue;
+		if (!sure && !path_allows(m->path, &range))
+			continue;
+		e = run_of_file(s, i);
+		idx = backend_of_size(s, run_bytes(s, &e), range.kind, &alike);
+		if (!sure && idx < 0)
+			continue;
+		r = take_named(s, &e, range, idx, alike);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* The backends of one size, all together. */
+static int find_anonymous_of_size(struct search *s, uint64_t bytes)
+{
+	_cleanup_anon_runs_ struct anon_runs runs = {0};
+	size_t wanted = 0;
+	int r;
+
+	for (size_t i = 0; i < s->backends->n; i++)
+		wanted += !s->found[i] && mapped_bytes(s, &s->backends->backend[i]) == bytes &&
+			  types_agree(s->backends->backend[i].type, GUESTRAM_ANON);
+	r = anon_runs_find(s->maps, s->used, bytes, wanted, &runs);
+	if (r)
+		return r;
+	for (size_t i = 0; i < runs.n; i++) {
 		struct guestram_range range = {
 			.page_bytes = s->page_bytes, .kind = GUESTRAM_ANON, .backend = -1};
+		unsigned alike;
+		int idx = backend_of_size(s, bytes, GUESTRAM_ANON, &alike);
 
-		if (s->used[i] || !joins_to_backend(s, i, &last))
-			continue;
-		r = take(s, &range, i, last);
+		if (alike == 1)
+			range.backend = idx;
+		if (idx >= 0)
+			s->found[idx] = true;
+		r = add_range(s, &runs.run[i], range);
+		if (r)
+			return r;
 	}
+	return 0;
+}
+
+/* Large backends first: a small one may have the size of a part of a large one. */
+static int find_anonymous(struct search *s)
+{
+	uint64_t below = UINT64_MAX;
+
+	for (;;) {
+		uint64_t largest = 0;
+		int r;
+
+		for (size_t i = 0; i < s->backends->n; i++) {
+			const struct ram_backend *b = &s->backends->backend[i];
+			uint64_t bytes = mapped_bytes(s, b);
+
+			if (!s->found[i] && bytes < below && bytes > largest &&
+				types_agree(b->type, GUESTRAM_ANON))
+				largest = bytes;
+		}
+		if (largest == 0)
+			return 0;
+		r = find_anonymous_of_size(s, largest);
+		if (r)
+			return r;
+		below = largest;
+	}
+}
+
+static int find_all(struct search *s)
+{
+	int r = find_named(s, true, true);
+
+	if (r == 0)
+		r = find_named(s, true, false);
+	if (r == 0)
+		r = find_named(s, false, false);
+	if (r == 0)
+		r = find_anonymous(s);
 	return r;
 }
 
@@ -186,27 +351,35 @@ int guestram_find(const struct map_list *maps, const struct ram_backends *backen
 	const struct huge_mounts *mounts, const struct guestram_units *units, struct guestram *ret)
 {
 	_cleanup_free_ bool *used = calloc(maps->n + 1, sizeof(*used));
-	_cleanup_free_ bool *found = calloc((backends ? backends->n : 0) + 1, sizeof(*found));
-	struct search s = {.maps = maps, .backends = backends, .mounts = mounts, .used = used,
-		.found = found, .page_bytes = units && units->page_bytes ? units->page_bytes : BASE_PAGE,
-		.huge_bytes = units ? units->huge_bytes : 0};
+	_cleanup_free_ bool *found = calloc(backends->n + 1, sizeof(*found));
+	_cleanup_guestram_ struct guestram g = {0};
+	struct search s = {
+		.maps = maps,
+		.backends = backends,
+		.mounts = mounts,
+		.page_bytes = units && units->page_bytes ? units->page_bytes : BASE_PAGE,
+		.huge_bytes = units ? units->huge_bytes : 0,
+		.used = used,
+		.found = found,
+	};
 	int r;
 
 	if (!used || !found)
 		return -ENOMEM;
-	r = find_named(&s);
-	if (r == 0)
-		r = find_anonymous(&s);
-	if (r < 0 || !s.g.n) {
-		guestram_clear(&s.g);
-		return r < 0 ? r : HOST_E_NOT_FOUND;
+	r = find_all(&s);
+	g = s.g;
+	if (r)
+		return r;
+	if (g.n == 0)
+		return HOST_E_NOT_FOUND;
+	for (size_t i = 0; i < backends->n; i++) {
+		if (found[i])
+			continue;
+		g.backends_missing++;
+		g.missing_bytes += backends->backend[i].size_bytes;
 	}
-	for (size_t i = 0; backends && i < backends->n; i++)
-		if (!found[i]) {
-			s.g.backends_missing++;
-			s.g.missing_bytes += backends->backend[i].size_bytes;
-		}
-	*ret = s.g;
+	*ret = g;
+	g.range = NULL;
 	return 0;
 }
 

@@ -71,8 +71,8 @@ static bool vcpu_of_name(const char *comm, unsigned *ret_id)
 	       parse_uint(number, VCPU_ID_MAX, ret_id);
 }
 
-static int from_names(const struct hostfs *fs, pid_t pid, const struct thread_ids *ids,
-	struct vcpu_threads *v)
+static int from_names(
+	const struct hostfs *fs, pid_t pid, const struct thread_ids *ids, struct vcpu_threads *v)
 {
 	int r = 0;
 

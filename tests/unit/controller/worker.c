@@ -79,27 +79,33 @@ static void jobs_run_in_order_and_come_back_to_the_loop(struct tap *tap_)
 	sd_event_unref(s.event);
 }
 
+struct hanging {
+	atomic_bool running, release;
+};
+
 static void hang(void *arg)
 {
-	atomic_bool *release = arg;
+	struct hanging *h = arg;
 
-	while (!atomic_load(release))
+	atomic_store(&h->running, true);
+	while (!atomic_load(&h->release))
 		usleep(1000);
 }
 
 static void a_hanging_job_does_not_hang_the_stop(struct tap *tap_)
 {
-	static atomic_bool release;
-	struct state s;
+	static struct hanging h;
+	static struct state s; /* what is left behind stays reachable */
 
 	setup(&s);
-	CHECK_INT(worker_submit(s.w, hang, NULL, &release), 0);
+	CHECK_INT(worker_submit(s.w, hang, NULL, &h), 0);
+	while (!atomic_load(&h.running))
+		usleep(1000);
 	CHECK(!worker_stop(s.w, 50));
-	CHECK(worker_submit(s.w, hang, NULL, &release) < 0);
-	atomic_store(&release, true);
-	usleep(50000);
-	/* the thread that was left behind keeps the worker and the queue */
+	CHECK(worker_submit(s.w, hang, NULL, &h) < 0);
 	CHECK(worker_free(s.w) == NULL);
+	atomic_store(&h.release, true);
+	usleep(50000);
 }
 
 static void *post_many(void *arg)
