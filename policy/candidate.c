@@ -20,6 +20,8 @@
 #include "policy/rules.h"
 #include "policy/weight.h"
 
+#define SPLIT_SHARE 150 /* permille of its memory */
+
 void candidate_room_init(
 	struct candidate_room *room, const struct snapshot *s, const struct settings *set)
 {
@@ -183,10 +185,14 @@ static int task_best(const struct snapshot *s, const struct settings *set,
 	return best;
 }
 
-/* Without a group each vCPU would go to its own best node. Sets split only if they differ. */
+/*
+ * Without a group each vCPU would go to its own best node. Sets split only if these differ and each
+ * holds a good part of the VM's memory: a few odd faults must not tear a VM apart.
+ */
 static void weigh_tasks(const struct snapshot *s, const struct settings *set, struct candidate_vm *c)
 {
 	int first = -1;
+	bool real = true;
 	long sum = 0;
 
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
@@ -196,9 +202,11 @@ static void weigh_tasks(const struct snapshot *s, const struct settings *set, st
 		if (best < 0)
 			continue;
 		sum += gain;
+		real &= c->share[best] >= SPLIT_SHARE;
 		c->split |= first >= 0 && best != first;
 		first = first < 0 ? best : first;
 	}
+	c->split &= real;
 	c->split_gain = sum / (long)MAX2(snap_vm_running_vcpus(c->vm), 1u);
 }
 
@@ -255,7 +263,7 @@ void candidate_weigh(const struct snapshot *s, const struct settings *set,
 			snap_vm_running_vcpus(vm), (unsigned long long)(c->total_bytes >> 20));
 	else
 		c->open = true;
-	if (c->open && !c->grouped && !c->blind)
+	if (c->open && !c->grouped && !c->blind && (c->home < 0 || h->split))
 		weigh_tasks(s, set, c);
 }
 
@@ -274,7 +282,8 @@ static void refuse(struct candidate_vm *c, unsigned node, const char *gate, cons
 /*
  * Has node @n room for the VM's CPU demand? Either it keeps spare capacity (so a lightly loaded
  * host is not kept from good locality), or the imbalance with the node most demand comes from does
- * not grow.
+ * not grow and it does not get busier than that one is (with nodes of unequal size the imbalance
+ * alone would allow that).
  */
 static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, unsigned n)
 {
@@ -283,7 +292,7 @@ static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, 
 	int64_t arriving = (int64_t)c->demand - c->demand_on[n];
 	int64_t after = room->busy[n] + arriving;
 	unsigned from = n;
-	int64_t cap;
+	int64_t cap, from_cap;
 
 	decide_target_cpus(s, c->vm, n, &cpus);
 	if (idset_count(&cpus) < snap_vm_running_vcpus(c->vm)) {
@@ -300,9 +309,10 @@ static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, 
 		if (k != n && (from == n || c->demand_on[k] > c->demand_on[from]))
 			from = k;
 	}
-	if (from != n &&
+	from_cap = 1000 * (int64_t)idset_count(&s->topology.node[from].cpus);
+	if (from != n && after * from_cap <= room->busy[from] * cap &&
 		!load_too_imbalanced((uint64_t)room->busy[from], (uint64_t)room->busy[n], arriving,
-			1000 * (uint64_t)idset_count(&s->topology.node[from].cpus), (uint64_t)cap))
+			(uint64_t)from_cap, (uint64_t)cap))
 		return true;
 	refuse(c, n, "cpu-capacity", "permille of a CPU", after, cap * 100 / room->set->cpu_pct);
 	return false;

@@ -111,7 +111,13 @@ static void settle_wish(const struct snapshot *s, const struct settings *set,
 			id, p->now, p->then);
 }
 
-/* Index of the open VM with the largest gain, its candidate in @w; -1: none is left. */
+/* By gain, then by UUID, so that the order in which VMs are listed does not matter. */
+static bool before(const struct candidate_vm *a, const struct candidate_vm *b)
+{
+	return a->gain != b->gain ? a->gain > b->gain : strcmp(a->vm->uuid, b->vm->uuid) < 0;
+}
+
+/* Index of the open VM that comes first; -1: none is left. */
 static int best_open(const struct candidate_room *room, struct candidate_vm *cands, unsigned n)
 {
 	int best = -1;
@@ -120,7 +126,7 @@ static int best_open(const struct candidate_room *room, struct candidate_vm *can
 		if (!cands[i].open)
 			continue;
 		candidate_choose(room, &cands[i]);
-		if (best < 0 || cands[i].gain > cands[best].gain)
+		if (best < 0 || before(&cands[i], &cands[best]))
 			best = (int)i;
 	}
 	return best;

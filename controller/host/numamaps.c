@@ -190,14 +190,14 @@ int numa_maps_parse(const char *text, size_t len, const struct numa_maps_units *
 		.huge_bytes = units && units->huge_bytes ? units->huge_bytes : UINT64_C(2) << 20,
 	};
 	_cleanup_free_ struct numa_vma *vma = calloc(1, sizeof(*vma));
-	_cleanup_free_ char *path = NULL;
+	size_t path_size = 4096;
+	_cleanup_free_ char *path = malloc(path_size);
 	struct numa_maps_result result = {0};
 	struct text rest = text_of(text, len), line;
-	size_t path_size = 0;
 	bool ended;
 	int r;
 
-	if (!vma)
+	if (!vma || !path)
 		return -ENOMEM;
 	if (len == 0)
 		return HOST_E_NOT_FOUND;

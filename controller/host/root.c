@@ -240,12 +240,26 @@ static int list_all(DIR *dir, size_t limit, struct host_names *names)
 	}
 }
 
+static int open_dir(const struct hostfs *fs, const char *path, DIR **ret)
+{
+	int fd = openat(fs->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return condition_of_errno(errno);
+	*ret = fdopendir(fd);
+	if (*ret)
+		return 0;
+	r = condition_of_errno(errno);
+	close(fd);
+	return r;
+}
+
 int hostfs_list(const struct hostfs *fs, size_t limit, struct host_names *ret, const char *fmt, ...)
 {
 	_cleanup_host_names_ struct host_names names = {0};
 	_cleanup_free_ char *path = NULL;
 	_cleanup_(closedirp) DIR *dir = NULL;
-	_cleanup_(closep) int fd = -1;
 	va_list ap;
 	int r;
 
@@ -254,13 +268,9 @@ int hostfs_list(const struct hostfs *fs, size_t limit, struct host_names *ret, c
 	va_end(ap);
 	if (!path)
 		return -ENOMEM;
-	fd = openat(fs->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return condition_of_errno(errno);
-	dir = fdopendir(fd);
-	if (!dir)
-		return condition_of_errno(errno);
-	fd = -1; /* now the stream's */
+	r = open_dir(fs, path, &dir);
+	if (r)
+		return r;
 	r = list_all(dir, limit, &names);
 	if (r)
 		return r;

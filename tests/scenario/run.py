@@ -33,16 +33,16 @@ def names():
 
 def binaries(build):
     return [os.path.join(build, p) for p in (
-        "controller/numaherd", "controller/numaherdctl", "tests/scenario/numaherd-oracle",
-        "tests/scenario/numaherd-placer")]
+        "controller/numaherd", "controller/numaherdctl", "tests/scenario/numaherd-oracle")]
 
 
 def one_run(args, spec, act, length_s):
     """A fresh host from the scenario's saved state, one run in it."""
     topology = emuhost.TOPOLOGIES[args.topology]
     guests = spec["topologies"][args.topology]
-    st = stage.stage_of(guests, topology, spec["balancer"], os.path.join(args.build, "test-vms/numaherd-guest.elf"),
-                        progress)
+    files = {"guest": os.path.join(args.build, "test-vms/numaherd-guest.elf"),
+             "placer": os.path.join(args.build, "tests/scenario/numaherd-placer")}
+    st = stage.stage_of(spec, guests, topology, files, progress)
 
     def body(host):
         run = scenario.Run(host, spec, args.topology, binaries(args.build), act, progress, length_s)

@@ -49,17 +49,16 @@ class Run:
     def prepare(self):
         h = self.host
         h.copy_in(self.binaries, "/srv/")
-        h.run("echo 0 > /proc/sys/kernel/numa_balancing")
-        stage.set_balancer(h, self.spec["balancer"])
-        self.progress("starting %d guests" % len(self.guests))
-        stage.start_guests(h, self.guests, self.progress)
-        stage.place(h, self.guests, self.topology, self.progress)
+        stage.wait_ready(h, self.guests)
+        stage.find_threads(h, self.guests)
+        self.progress("letting %d guests run" % len(self.guests))
+        stage.start_guests(h, self.guests, self.topology)
         self.masks_before = stage.masks(h, self.guests)
         h.run(TRACE_ON)
+        self.counts_before = self.counts()
         self.oracle_pid = h.spawn("/srv/numaherd-oracle 1000 0 %s" % " ".join(
             g.oracle_arg() for g in self.guests), "/srv/oracle.jsonl")
-        self.counts_before = self.counts()
-        time.sleep(4)
+        time.sleep(5)
 
     def counts(self):
         return {n: truth.counts_of(t) for n, t in stage.consoles(self.host, self.guests).items()}
@@ -224,6 +223,7 @@ class Run:
             "ended_cleanly": self.ended_cleanly,
             "memory_only_nodes_empty_of_herd": self.memory_only_ok(),
             "balancer": self.spec["balancer"],
+            "scheduler": self.spec["scheduler"],
             "tick_s": self.spec["tick_s"],
             "vms": self.per_vm(),
         }

@@ -2,6 +2,7 @@
 """Sets a scenario's stage in the emulated host: guests, where their memory lies, where they run."""
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -41,24 +42,36 @@ def domain_xml(guest, topology):
     return re.sub(r"\{(\w+)\}", lambda m: values[m.group(1)], text.split("-->", 2)[2].strip())
 
 
-def stage_of(guests, topology, balancer, guest_elf, progress):
-    """(key, prepare) of a saved state in which all guests are defined, started and paused."""
-    h = hashlib.sha256(repr(sorted(balancer.items())).encode())
-    xmls = {g["name"]: domain_xml(g, topology) for g in guests}
-    for name in sorted(xmls):
-        h.update(xmls[name].encode())
-    with open(guest_elf, "rb") as f:
-        h.update(f.read())
+def stage_of(spec, guests, topology, files, progress):
+    """(key, prepare) of a saved state in which the stage is set.
+
+    All guests are created and have said that they are ready, their memory lies where the scenario
+    says, and they are paused: a guest that runs while a machine is saved may not come back.
+    files: paths of the guest's image and of the placer.
+    """
+    h = hashlib.sha256(json.dumps([spec["balancer"], spec["scheduler"], guests],
+                                  sort_keys=True).encode())
+    for path in (files["guest"], os.path.join(HERE, "placer.c"), os.path.abspath(__file__), DOMAIN):
+        with open(path, "rb") as f:
+            h.update(f.read())
 
     def prepare(machine):
-        machine.copy_in(guest_elf, "/srv/guest.elf")
+        machine.copy_in(files["guest"], "/srv/guest.elf")
+        machine.copy_in(files["placer"], "/srv/")
+        machine.run("echo 0 > /proc/sys/kernel/numa_balancing")
         # before the guests are: a thread takes its first scan period over when it is made
-        set_balancer(machine, balancer)
-        for i, name in enumerate(sorted(xmls)):
-            progress("creating guest %d of %d, '%s' (once)" % (i + 1, len(xmls), name))
-            machine.run("cat > /srv/%s.xml" % name, input=xmls[name])
-            machine.run("virsh -q create --paused /srv/%s.xml" % name, timeout=120)
-        machine.run("sync; sleep 1")
+        set_knobs(machine, spec)
+        made = [Guest(g) for g in guests]
+        for i, g in enumerate(made):
+            progress("creating guest %d of %d, '%s' (once)" % (i + 1, len(made), g.name))
+            machine.run("cat > /srv/%s.xml" % g.name, input=domain_xml(g.spec, topology))
+            machine.run("virsh -q create /srv/%s.xml" % g.name, timeout=120)
+        wait_ready(machine, made)
+        find_threads(machine, made)
+        progress("placing their memory (once)")
+        place_memory(machine, made)
+        machine.run("for g in %s; do virsh -q suspend $g; done; sync; sleep 1"
+                    % " ".join(g.name for g in made))
 
     return h.hexdigest()[:16], prepare
 
@@ -87,9 +100,8 @@ def consoles(host, guests):
     return dict(zip(parts[::2], (p.replace("\r", "") for p in parts[1::2])))
 
 
-def start_guests(host, guests, progress, deadline_s=60):
-    """Lets the paused guests run and waits until each has said that it is ready."""
-    host.run("for g in %s; do virsh -q resume $g; done" % " ".join(g.name for g in guests))
+def wait_ready(host, guests, deadline_s=60):
+    """Waits until each guest has said that it is ready, and notes its regions."""
     end = time.monotonic() + deadline_s
     while True:
         logs = consoles(host, guests)
@@ -104,6 +116,9 @@ def start_guests(host, guests, progress, deadline_s=60):
         time.sleep(0.5)
     for g in guests:
         g.regions = truth.regions_of(logs[g.name])
+
+
+def find_threads(host, guests):
     out = host.run("""for g in %s; do p=$(cat /run/libvirt/qemu/$g.pid); echo "$g $p"
         for t in /proc/$p/task/*; do echo "$g ${t##*/} $(cat $t/comm)"; done; done"""
                    % " ".join(g.name for g in guests)).stdout
@@ -116,28 +131,33 @@ def start_guests(host, guests, progress, deadline_s=60):
             by_name[f[0]].tids[int(f[3].partition("/")[0])] = int(f[1])
 
 
-def place(host, guests, topology, progress):
-    """Memory where the scenario says, vCPUs where it says; then vCPUs are free again."""
+def place_memory(host, guests):
+    host.run("set -e\n" + "\n".join("/srv/numaherd-placer %d %d %s" % (
+        g.pid, g.ram_bytes, " ".join("%s=%d" % s for s in sorted(g.spec["memory"].items())))
+        for g in guests), timeout=240)
+
+
+def start_guests(host, guests, topology):
+    """Lets the paused guests run on, each vCPU first where the scenario says; then it is free."""
     all_cpus = "0-%d" % (sum(n[0] for n in topology.nodes) - 1)
-    script, free = [], []
+    put, free = [], []
     for g in guests:
-        shares = " ".join("%s=%d" % s for s in sorted(g.spec["memory"].items()))
-        script.append("/srv/numaherd-placer %d %d %s" % (g.pid, g.ram_bytes, shares))
         for vcpu, node in enumerate(g.spec["vcpus_on"]):
             cpus = cpus_of_node(topology, node)
-            tid = g.tids[vcpu]
             if g.role == "pinned":
                 continue
-            script.append("taskset -pc %d %d >/dev/null" % (cpus[vcpu % len(cpus)], tid))
-            free.append("taskset -pc %s %d >/dev/null" % (all_cpus, tid))
-    progress("placing the guests' memory and vCPUs")
-    r = host.run("set -e\n" + "\n".join(script) + "\nsleep 2\n" + "\n".join(free), timeout=180)
-    return r.stdout
+            put.append("taskset -pc %d %d >/dev/null" % (cpus[vcpu % len(cpus)], g.tids[vcpu]))
+            free.append("taskset -pc %s %d >/dev/null" % (all_cpus, g.tids[vcpu]))
+    resume = "for g in %s; do virsh -q resume $g; done" % " ".join(g.name for g in guests)
+    host.run("set -e\n" + "\n".join(put + [resume, "sleep 2"] + free))
 
 
-def set_balancer(host, values):
-    host.run("\n".join("echo %d > /sys/kernel/debug/sched/numa_balancing/%s" % (v, k)
-                       for k, v in values.items()))
+def set_knobs(host, spec):
+    """Time in the emulated host is unreal: what the kernel measures in time is scaled for it."""
+    base = "/sys/kernel/debug/sched/"
+    host.run("\n".join(
+        ["echo %d > %snuma_balancing/%s" % (v, base, k) for k, v in spec["balancer"].items()]
+        + ["echo %d > %s%s" % (v, base, k) for k, v in spec["scheduler"].items()]))
 
 
 def masks(host, guests):

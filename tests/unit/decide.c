@@ -79,10 +79,18 @@ static void task_faults_count_only_without_a_group(struct tap *tap_)
 	CHECK_INT(p.vm[0].vcpu_target[0], 0);
 	CHECK_INT(p.vm[0].vcpu_target[1], 1);
 	CHECK_INT(p.vm[0].move_bytes, 0);
+	/* done, it stays that way: each vCPU has its own home */
+	decide_commit(&h, s, 0, &p.vm[0], s->time_ns);
+	vm->vcpu[1].node = 1;
+	plan_clear(&p);
+	build_decide(s, &set, &h, 20, &p);
+	CHECK_INT(p.vm[0].kind, PLAN_HOLD);
 	/* the same with shared faults is one group, and goes to one node */
 	plan_clear(&p);
 	vm->vcpu[0].faults[2 * 0 + FAULT_SHARED] = 900;
 	vm->vcpu[1].faults[2 * 0 + FAULT_SHARED] = 900;
+	vm->vcpu[1].node = 0;
+	history_clear(&h);
 	build_decide(s, &set, &h, 3, &p);
 	CHECK(!p.vm[0].split);
 	CHECK(p.vm[0].grouped);
