@@ -33,22 +33,22 @@ static inline void freep(void *p)
 #define _cleanup_free_ _cleanup_(freep)
 
 /* Hand a pointer on: the local one becomes NULL, so that its cleanup does nothing. */
-#define TAKE_PTR(p)                                                                                \
-	__extension__({                                                                            \
-		__typeof__(p) taken_ = (p);                                                        \
-		(p) = NULL;                                                                        \
-		taken_;                                                                            \
+#define TAKE_PTR(p)                         \
+	__extension__({                     \
+		__typeof__(p) taken_ = (p); \
+		(p) = NULL;                 \
+		taken_;                     \
 	})
 
-#define MIN2(a, b)                                                                                 \
-	__extension__({                                                                            \
-		__typeof__(a) a_ = (a);                                                            \
-		__typeof__(b) b_ = (b);                                                            \
-		a_ < b_ ? a_ : b_;                                                                 \
+#define MIN2(a, b)                      \
+	__extension__({                 \
+		__typeof__(a) a_ = (a); \
+		__typeof__(b) b_ = (b); \
+		a_ < b_ ? a_ : b_;      \
 	})
-#define MAX2(a, b)                                                                                 \
-	__extension__({                                                                            \
-		__typeof__(a) a_ = (a);                                                            \
-		__typeof__(b) b_ = (b);                                                            \
-		a_ > b_ ? a_ : b_;                                                                 \
+#define MAX2(a, b)                      \
+	__extension__({                 \
+		__typeof__(a) a_ = (a); \
+		__typeof__(b) b_ = (b); \
+		a_ > b_ ? a_ : b_;      \
 	})

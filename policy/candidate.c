@@ -28,8 +28,7 @@ void candidate_room_init(
 	memset(room, 0, sizeof(*room));
 	room->s = s;
 	room->set = set;
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		uint64_t part = s->node[n].mem_total_bytes / 1000 * set->reserve_permille;
 
 		room->busy[n] = s->node[n].busy_permille;
@@ -42,8 +41,7 @@ void candidate_room_take(struct candidate_room *room, const struct candidate_vm 
 {
 	if (c->split || c->kind == PLAN_HOLD)
 		return;
-	topology_foreach(n, &room->s->topology)
-	{
+	topology_foreach (n, &room->s->topology) {
 		room->busy[n] -= MIN2((int64_t)c->demand_on[n], room->busy[n]);
 		if (n != c->target && c->move_bytes)
 			room->free_bytes[n] += (int64_t)c->vm->mem_bytes[n];
@@ -59,15 +57,13 @@ static void order_nodes(const struct snapshot *s, struct candidate_vm *c)
 	const struct topology *t = &s->topology;
 	long mapped[TOPOLOGY_NODES_MAX] = {0};
 
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		int near = topology_nearest_cpu_node(t, n);
 
 		if (near >= 0)
 			mapped[near] += c->share[n];
 	}
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		struct idset cpus;
 		unsigned at;
 
@@ -89,12 +85,10 @@ static void order_nodes(const struct snapshot *s, struct candidate_vm *c)
 
 static void take_shares(const struct snapshot *s, struct candidate_vm *c)
 {
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		c->total_bytes += c->vm->mem_bytes[n];
 	}
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		if (c->total_bytes)
 			c->share[n] = (long)(c->vm->mem_bytes[n] * 1000 / c->total_bytes);
 	}
@@ -113,7 +107,8 @@ static void take_demand(const struct snapshot *s, struct candidate_vm *c)
 	}
 }
 
-static bool has_group(const struct snapshot *s, const struct settings *set, const struct snap_vm *vm)
+static bool has_group(
+	const struct snapshot *s, const struct settings *set, const struct snap_vm *vm)
 {
 	uint64_t shared = 0, total = 0;
 
@@ -122,8 +117,7 @@ static bool has_group(const struct snapshot *s, const struct settings *set, cons
 	for (unsigned i = 0; i < vm->n_vcpus; i++) {
 		if (!vm->vcpu[i].tid || vm->vcpu[i].idle)
 			continue;
-		topology_foreach(n, &s->topology)
-		{
+		topology_foreach (n, &s->topology) {
 			shared += vm->vcpu[i].faults[2 * n + FAULT_SHARED];
 			total += vm->vcpu[i].faults[2 * n + FAULT_SHARED] +
 				 vm->vcpu[i].faults[2 * n + FAULT_PRIVATE];
@@ -154,8 +148,7 @@ static bool weigh_now(struct candidate_vm *c)
 
 static void weigh_nodes(const struct snapshot *s, const uint64_t *vector, long *ret)
 {
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		ret[n] = weight_of(&s->topology, vector, n, s->topology.max_distance);
 	}
 }
@@ -189,7 +182,8 @@ static int task_best(const struct snapshot *s, const struct settings *set,
  * Without a group each vCPU would go to its own best node. Sets split only if these differ and each
  * holds a good part of the VM's memory: a few odd faults must not tear a VM apart.
  */
-static void weigh_tasks(const struct snapshot *s, const struct settings *set, struct candidate_vm *c)
+static void weigh_tasks(
+	const struct snapshot *s, const struct settings *set, struct candidate_vm *c)
 {
 	int first = -1;
 	bool real = true;
@@ -210,7 +204,8 @@ static void weigh_tasks(const struct snapshot *s, const struct settings *set, st
 	c->split_gain = sum / (long)MAX2(snap_vm_running_vcpus(c->vm), 1u);
 }
 
-int candidate_task_target(const struct candidate_room *room, const struct candidate_vm *c, unsigned vcpu)
+int candidate_task_target(
+	const struct candidate_room *room, const struct candidate_vm *c, unsigned vcpu)
 {
 	long gain;
 
@@ -230,8 +225,8 @@ static bool fits_a_node(const struct snapshot *s, const struct candidate_vm *c)
 	return false;
 }
 
-void candidate_weigh(const struct snapshot *s, const struct settings *set,
-	const struct snap_vm *vm, const struct vm_history *h, struct candidate_vm *c)
+void candidate_weigh(const struct snapshot *s, const struct settings *set, const struct snap_vm *vm,
+	const struct vm_history *h, struct candidate_vm *c)
 {
 	uint64_t faults[TOPOLOGY_NODES_MAX];
 
@@ -304,8 +299,7 @@ static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, 
 	cap = 1000 * (int64_t)idset_count(&s->topology.node[n].cpus);
 	if (cap * 100 > after * room->set->cpu_pct)
 		return true;
-	topology_foreach(k, &s->topology)
-	{
+	topology_foreach (k, &s->topology) {
 		if (k != n && (from == n || c->demand_on[k] > c->demand_on[from]))
 			from = k;
 	}
@@ -318,8 +312,8 @@ static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, 
 	return false;
 }
 
-static bool may_bring(const struct candidate_room *room, struct candidate_vm *c, unsigned n,
-	uint64_t need)
+static bool may_bring(
+	const struct candidate_room *room, struct candidate_vm *c, unsigned n, uint64_t need)
 {
 	const struct topology_node *node = &room->s->topology.node[n];
 
@@ -334,8 +328,8 @@ static bool may_bring(const struct candidate_room *room, struct candidate_vm *c,
 }
 
 /* The candidate's gain; *ret_bring: its memory comes along. */
-static long gain_of(const struct candidate_room *room, struct candidate_vm *c, unsigned n,
-	bool *ret_bring)
+static long gain_of(
+	const struct candidate_room *room, struct candidate_vm *c, unsigned n, bool *ret_bring)
 {
 	long cost = c->blind && (int)n != c->home ? 1000 : room->set->copy_cost;
 	long follow = c->weight[n] - c->now, bring;
@@ -358,8 +352,9 @@ static void choose_split(const struct candidate_room *room, struct candidate_vm 
 	c->gain = 0;
 	for (unsigned i = 0; i < c->vm->n_vcpus && first < 0; i++)
 		first = candidate_task_target(room, c, i);
-	if (first < 0 || rules_idle_destination(RULES_NUMAHERD, true, c->split_gain, 0) ==
-				 RULES_REJECT || c->split_gain < least)
+	if (first < 0 ||
+		rules_idle_destination(RULES_NUMAHERD, true, c->split_gain, 0) == RULES_REJECT ||
+		c->split_gain < least)
 		return;
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
 		int n = candidate_task_target(room, c, i);
@@ -405,7 +400,8 @@ void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 		bool bring, all_here = c->demand_on[n] == c->demand && c->demand;
 		long gain = gain_of(room, c, n, &bring);
 
-		if (gain < least_gain(room, c, (int)n) || gain <= best + (best ? (long)room->set->margin : 0))
+		if (gain < least_gain(room, c, (int)n) ||
+			gain <= best + (best ? (long)room->set->margin : 0))
 			continue;
 		if (!cpu_room(room, c, n))
 			continue;
@@ -413,7 +409,8 @@ void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 		c->target = n;
 		c->gain = gain;
 		c->move_bytes = bring ? c->total_bytes - c->vm->mem_bytes[n] : 0;
-		c->kind = !bring ? PLAN_PIN : (all_here || (int)n == c->home ? PLAN_PULL : PLAN_REHOME);
+		c->kind = !bring ? PLAN_PIN
+				 : (all_here || (int)n == c->home ? PLAN_PULL : PLAN_REHOME);
 	}
 	/* nothing to do for vCPUs that are all there already, pinned there, and bring nothing */
 	if (c->kind == PLAN_PIN && (int)c->target == c->home)
@@ -442,9 +439,12 @@ void candidate_explain(
 	if (c->refused_node >= 0)
 		reason_say(r, "staying (%ld permille): node %u refused by %s, %lld %s against %lld",
 			c->now, t->node[c->refused_node].id, c->refused_gate,
-			(long long)c->refused_value, c->refused_unit, (long long)c->refused_threshold);
+			(long long)c->refused_value, c->refused_unit,
+			(long long)c->refused_threshold);
 	else if (c->now >= 900)
-		reason_say(r, "%swell placed (%ld permille)", c->home >= 0 ? "settled, " : "", c->now);
+		reason_say(
+			r, "%swell placed (%ld permille)", c->home >= 0 ? "settled, " : "", c->now);
 	else
-		reason_say(r, "staying (%ld permille): no node would be better by %ld", c->now, least);
+		reason_say(
+			r, "staying (%ld permille): no node would be better by %ld", c->now, least);
 }

@@ -17,11 +17,11 @@ struct candidate_room {
 
 struct candidate_vm {
 	const struct snap_vm *vm;
-	int home;     /* node index of its home, -1 */
-	bool open;    /* still to be placed in this plan */
-	bool known;   /* now is valid */
-	bool grouped; /* placed by group faults */
-	bool blind;   /* by where pages lie */
+	int home;                  /* node index of its home, -1 */
+	bool open;                 /* still to be placed in this plan */
+	bool known;                /* now is valid */
+	bool grouped;              /* placed by group faults */
+	bool blind;                /* by where pages lie */
 	char why[REASON_TEXT_MAX]; /* why not open */
 
 	/* permille, by node index */
@@ -56,12 +56,14 @@ void candidate_room_init(
 void candidate_room_take(struct candidate_room *room, const struct candidate_vm *c);
 
 /* Fills @c for the VM; c->open says whether there is anything to choose. */
-void candidate_weigh(const struct snapshot *s, const struct settings *set,
-	const struct snap_vm *vm, const struct vm_history *h, struct candidate_vm *c);
+void candidate_weigh(const struct snapshot *s, const struct settings *set, const struct snap_vm *vm,
+	const struct vm_history *h, struct candidate_vm *c);
 /* Chooses kind, target, gain for the room that is left. kind is PLAN_HOLD if nothing pays. */
 void candidate_choose(const struct candidate_room *room, struct candidate_vm *c);
-/* Without a group: the node index this vCPU should run on, or -1 (it did not run, or has no faults). */
-int candidate_task_target(const struct candidate_room *room, const struct candidate_vm *c, unsigned vcpu);
+/* Without a group: the node index this vCPU should run on, or -1 (it did not run, or has no
+ * faults). */
+int candidate_task_target(
+	const struct candidate_room *room, const struct candidate_vm *c, unsigned vcpu);
 /* Appends the gates and the sentence. @room is NULL if the VM was not open at all. */
 void candidate_explain(
 	const struct candidate_room *room, const struct candidate_vm *c, struct reason *r);

@@ -4,8 +4,9 @@
  *
  * Every VM is first *weighed* (candidate.c): what would each node be worth as its home, and what is
  * the present placement worth? Then the plan is made greedily: of all VMs take the one with the
- * largest gain, let it use up CPU room and memory headroom, and weigh the rest against what is left.
- * So two VMs never get promised the same room, and the order of VMs in the snapshot does not matter.
+ * largest gain, let it use up CPU room and memory headroom, and weigh the rest against what is
+ * left. So two VMs never get promised the same room, and the order of VMs in the snapshot does not
+ * matter.
  *
  * A candidate that passes all gates is only a *wish* until it has been the same for some windows in
  * a row; wishes use up room too, so that the next tick, with the same input, wishes the same.
@@ -55,10 +56,10 @@ static bool hands_off(const struct snap_vm *vm, const struct vm_history *h, stru
 		reason_say(r, "left alone: %s", h->left_alone_why);
 		return true;
 	}
-	if (!reason_gate(r, "condition", "", vm->condition, VM_RUNNING,
-		    vm->condition == VM_RUNNING)) {
+	if (!reason_gate(
+		    r, "condition", "", vm->condition, VM_RUNNING, vm->condition == VM_RUNNING)) {
 		reason_say(r, vm->condition == VM_PAUSED ? "waiting: the VM is paused"
-							  : "waiting: a libvirt job has the VM");
+							 : "waiting: a libvirt job has the VM");
 		return true;
 	}
 	if (!reason_gate(r, "in-flight", "", h->moving, 0, !h->moving)) {
@@ -68,7 +69,8 @@ static bool hands_off(const struct snap_vm *vm, const struct vm_history *h, stru
 	return false;
 }
 
-static uint64_t wish_key(const struct snapshot *s, const struct snap_vm *vm, const struct vm_plan *p)
+static uint64_t wish_key(
+	const struct snapshot *s, const struct snap_vm *vm, const struct vm_plan *p)
 {
 	uint64_t key = UINT64_C(14695981039346656037);
 
@@ -95,8 +97,7 @@ static void settle_wish(const struct snapshot *s, const struct settings *set,
 	persistent = reason_gate(&p->reason, "persistence", "windows", h->wish_windows,
 		set->persistence_windows, h->wish_windows >= set->persistence_windows);
 	cool = reason_gate(&p->reason, "cooldown", "ms", (int64_t)(since / 1000000),
-		(int64_t)(set->cooldown_ns / 1000000),
-		!h->changed_ns || since >= set->cooldown_ns);
+		(int64_t)(set->cooldown_ns / 1000000), !h->changed_ns || since >= set->cooldown_ns);
 	p->due = persistent && cool;
 	if (!persistent)
 		reason_say(&p->reason, "watching: wants %s%u (%d -> %d permille), window %u of %u",
@@ -132,7 +133,8 @@ static int best_open(const struct candidate_room *room, struct candidate_vm *can
 	return best;
 }
 
-static int hand_out(const struct candidate_room *room, const struct candidate_vm *c, struct vm_plan *p)
+static int hand_out(
+	const struct candidate_room *room, const struct candidate_vm *c, struct vm_plan *p)
 {
 	p->kind = c->kind;
 	p->target = c->target;

@@ -27,10 +27,10 @@ struct vm_history {
 	unsigned home_changes;
 	unsigned vcpu_moves;
 	unsigned pulls;
-	bool moving;        /* its memory is on the way: nothing else is decided */
-	int promised;       /* weight promised by the last change, permille; -1 none */
-	int before;         /* weight before it */
-	bool left_alone;    /* somebody changed what we had set: hands off until told otherwise */
+	bool moving;     /* its memory is on the way: nothing else is decided */
+	int promised;    /* weight promised by the last change, permille; -1 none */
+	int before;      /* weight before it */
+	bool left_alone; /* somebody changed what we had set: hands off until told otherwise */
 	char left_alone_why[SNAPSHOT_TEXT_MAX];
 };
 
@@ -57,23 +57,23 @@ const char *plan_kind_name(enum plan_kind k);
 /* What was decided for one VM, in every tick. */
 struct vm_plan {
 	enum plan_kind kind;
-	bool due;             /* to be done now; false with a kind other than HOLD: still a wish */
-	int target;           /* node index; with split the first vCPU's; -1 for HOLD */
+	bool due;   /* to be done now; false with a kind other than HOLD: still a wish */
+	int target; /* node index; with split the first vCPU's; -1 for HOLD */
 	bool split;
-	int *vcpu_target;     /* [n_vcpus] node index, -1: leave; own; NULL unless split */
-	uint64_t move_bytes;  /* memory to bring to target, at most */
-	int now;              /* weight of the places it runs on, permille; -1 unknown */
-	int then;             /* what it would become */
+	int *vcpu_target;    /* [n_vcpus] node index, -1: leave; own; NULL unless split */
+	uint64_t move_bytes; /* memory to bring to target, at most */
+	int now;             /* weight of the places it runs on, permille; -1 unknown */
+	int then;            /* what it would become */
 	bool grouped;
-	bool blind;           /* decided by where pages lie, without fault data */
+	bool blind; /* decided by where pages lie, without fault data */
 	struct reason reason;
 };
 
 struct plan {
 	uint64_t snapshot_seq;
 	unsigned n_vms;
-	struct vm_plan *vm;   /* [n_vms], parallel to snapshot.vm; own */
-	unsigned *order;      /* indexes of the VMs that are due, best first; own */
+	struct vm_plan *vm; /* [n_vms], parallel to snapshot.vm; own */
+	unsigned *order;    /* indexes of the VMs that are due, best first; own */
 	unsigned n_due;
 };
 void plan_clear(struct plan *p);

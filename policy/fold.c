@@ -35,7 +35,8 @@ bool fold_vcpu(unsigned n_nodes, const struct snap_vcpu *prev, const struct faul
 		if (passes > 64) /* wrapped, or another mm */
 			passes = 64;
 		if (fresh && passes == 0)
-			passes = 1; /* placement ran late: the sequence was seen before its faults */
+			passes =
+				1; /* placement ran late: the sequence was seen before its faults */
 		for (size_t i = 0; fresh && i < cells; i++) {
 			uint64_t window = reading->value[i];
 
@@ -111,7 +112,8 @@ void fold_data_state(const struct settings *set, const struct snapshot *s,
 	else if (s->balancing == 0)
 		vm->data = DATA_BALANCING_OFF;
 	else if (silent || vm->data_age_ns >= set->stale_ns)
-		vm->data = silent || idset_count(&vm->allowed_mems) == 1 ? DATA_NO_SCAN : DATA_STALE;
+		vm->data =
+			silent || idset_count(&vm->allowed_mems) == 1 ? DATA_NO_SCAN : DATA_STALE;
 	else if (vm->windows < set->warmup_windows)
 		vm->data = DATA_WARMING_UP;
 	else

@@ -9,7 +9,7 @@
 #include "policy/snapshot.h"
 
 enum reading_state {
-	READING_NONE,  /* the thread is gone, or the file has no NUMA part */
+	READING_NONE, /* the thread is gone, or the file has no NUMA part */
 	READING_OK,
 	READING_NO_PERMISSION,
 };
@@ -17,11 +17,11 @@ enum reading_state {
 /* What a fault source read of one vCPU thread. */
 struct fault_reading {
 	enum reading_state state;
-	bool has_stats;   /* false: the kernel keeps no statistics of this thread (not: zero) */
-	bool decayed;     /* values decay in the kernel and scan_seq counts its passes */
+	bool has_stats; /* false: the kernel keeps no statistics of this thread (not: zero) */
+	bool decayed;   /* values decay in the kernel and scan_seq counts its passes */
 	uint64_t scan_seq;
 	uint64_t total_faults;
-	uint64_t *value;  /* [n_nodes * FAULT_KINDS], 2 * node + kind */
+	uint64_t *value; /* [n_nodes * FAULT_KINDS], 2 * node + kind */
 };
 
 /*

@@ -34,8 +34,8 @@ bool load_may_move_to_spare(unsigned src_running, unsigned dst_running, unsigned
 
 static uint64_t difference(uint64_t dst, uint64_t src, uint64_t dst_capacity, uint64_t src_capacity)
 {
-	__extension__ __int128 d = (__extension__(__int128)dst) * src_capacity -
-				   (__extension__(__int128)src) * dst_capacity;
+	__extension__ __int128 d = (__extension__(__int128) dst) * src_capacity -
+				   (__extension__(__int128) src) * dst_capacity;
 
 	d = d < 0 ? -d : d;
 	return d > UINT64_MAX ? UINT64_MAX : (uint64_t)d;

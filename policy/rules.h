@@ -40,7 +40,11 @@ enum rules_verdict rules_running_destination(enum rules_variant v, bool may_move
 	long move_improvement, long improvement, long best, long *ret_improvement);
 
 /* Preference of the other task: -1/16 if it prefers where it is (dst), +1/8 if it prefers src. */
-enum rules_preference { RULES_PREFERS_NONE, RULES_PREFERS_DST, RULES_PREFERS_SRC };
+enum rules_preference {
+	RULES_PREFERS_NONE,
+	RULES_PREFERS_DST,
+	RULES_PREFERS_SRC
+};
 long rules_preference_term(long improvement, enum rules_preference pref);
 
 /* Swap terms as in the kernel: the task's own gain plus the other's, with the hysteresis of -1/16

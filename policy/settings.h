@@ -9,26 +9,28 @@
 struct settings {
 	unsigned improvement; /* least gain in permille weight; kernel SMALLIMP */
 	unsigned margin;      /* a later candidate beats the best so far by more than this */
-	/* Without fault data the gain is a guess from where pages lie: ask for this many times more */
+	/* Without fault data the gain is a guess from where pages lie: ask for this many times more
+	 */
 	unsigned blind_factor;
 	unsigned persistence_windows; /* a wish must hold for so many windows in a row */
 	uint64_t cooldown_ns;         /* between two changes of one VM's home */
-	unsigned copy_cost;       /* permille charged for copying *all* of a VM's memory */
-	unsigned group_shared;    /* permille of shared faults from which on a VM is one group */
-	unsigned cpu_pct;         /* kernel numa_classify(): 112, room is capacity*100 > load*112 */
-	uint64_t reserve_bytes;   /* memory that stays free on every node, at least this ... */
+	unsigned copy_cost;           /* permille charged for copying *all* of a VM's memory */
+	unsigned group_shared;  /* permille of shared faults from which on a VM is one group */
+	unsigned cpu_pct;       /* kernel numa_classify(): 112, room is capacity*100 > load*112 */
+	uint64_t reserve_bytes; /* memory that stays free on every node, at least this ... */
 	unsigned reserve_permille; /* ... and at least this share of the node */
-	/* Counters that stood still for so long are stale; the scanner's own period goes up to 60 s */
+	/* Counters that stood still for so long are stale; the scanner's own period goes up to 60 s
+	 */
 	uint64_t stale_ns;
-	uint64_t silent_ns;       /* never any faults for so long: the scanner does not come */
-	unsigned warmup_windows;  /* windows with faults before they count */
+	uint64_t silent_ns;      /* never any faults for so long: the scanner does not come */
+	unsigned warmup_windows; /* windows with faults before they count */
 };
 
-#define SETTINGS_DEFAULT                                                                           \
-	{                                                                                          \
-		.improvement = 30, .margin = 15, .blind_factor = 4, .persistence_windows = 3,      \
-		.cooldown_ns = UINT64_C(60000000000), .copy_cost = 500, .group_shared = 10,        \
-		.cpu_pct = 112, .reserve_bytes = UINT64_C(64) << 20, .reserve_permille = 30,       \
-		.stale_ns = UINT64_C(180000000000), .silent_ns = UINT64_C(60000000000),           \
-		.warmup_windows = 2,                                                               \
+#define SETTINGS_DEFAULT                                                                      \
+	{                                                                                     \
+		.improvement = 30, .margin = 15, .blind_factor = 4, .persistence_windows = 3, \
+		.cooldown_ns = UINT64_C(60000000000), .copy_cost = 500, .group_shared = 10,   \
+		.cpu_pct = 112, .reserve_bytes = UINT64_C(64) << 20, .reserve_permille = 30,  \
+		.stale_ns = UINT64_C(180000000000), .silent_ns = UINT64_C(60000000000),       \
+		.warmup_windows = 2,                                                          \
 	}

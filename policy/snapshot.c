@@ -104,8 +104,7 @@ const struct snap_vm *snapshot_find(
 
 void snap_vcpu_task_faults(const struct snapshot *s, const struct snap_vcpu *vcpu, uint64_t *ret)
 {
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		ret[n] = vcpu->faults[2 * n + FAULT_SHARED] + vcpu->faults[2 * n + FAULT_PRIVATE];
 	}
 }
@@ -119,8 +118,7 @@ void snap_vm_group_faults(const struct snapshot *s, const struct snap_vm *vm, ui
 		if (!vm->vcpu[i].tid || vm->vcpu[i].idle)
 			continue;
 		snap_vcpu_task_faults(s, &vm->vcpu[i], task);
-		topology_foreach(n, &s->topology)
-		{
+		topology_foreach (n, &s->topology) {
 			ret[n] += task[n];
 		}
 	}
@@ -143,8 +141,7 @@ int snap_vm_memory_locality_permille(const struct snapshot *s, const struct snap
 	for (unsigned i = 0; i < vm->n_vcpus; i++)
 		if (vm->vcpu[i].tid && !vm->vcpu[i].idle && vm->vcpu[i].node >= 0)
 			any = here[vm->vcpu[i].node] = true;
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		total += vm->mem_bytes[n];
 		local += here[n] ? vm->mem_bytes[n] : 0;
 	}

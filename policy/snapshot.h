@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One moment of the host, whole: what the decision, `status`, `top` and the metrics read. A snapshot
- * is filled in private, then published by one pointer swap and never changed again.
+ * One moment of the host, whole: what the decision, `status`, `top` and the metrics read. A
+ * snapshot is filled in private, then published by one pointer swap and never changed again.
  *
  * Nodes are node indexes of snapshot.topology throughout (see topology.h).
  */
@@ -42,14 +42,14 @@ enum vm_condition {
 };
 
 struct snap_vcpu {
-	unsigned id;      /* guest vCPU number */
-	pid_t tid;        /* 0: not plugged in */
-	bool idle;        /* did not run in the window: counts for nothing */
-	int node;         /* where it ran last; -1 unknown */
+	unsigned id;            /* guest vCPU number */
+	pid_t tid;              /* 0: not plugged in */
+	bool idle;              /* did not run in the window: counts for nothing */
+	int node;               /* where it ran last; -1 unknown */
 	unsigned run_permille;  /* of one CPU, in the window */
 	unsigned wait_permille; /* wanted to run and did not */
-	uint64_t *faults; /* [n_nodes * FAULT_KINDS], 2 * node + kind, decayed windows; own */
-	uint64_t *raw;    /* the same shape: the source's last values, for the next window; own */
+	uint64_t *faults;       /* [n_nodes * FAULT_KINDS], 2 * node + kind, decayed windows; own */
+	uint64_t *raw; /* the same shape: the source's last values, for the next window; own */
 	uint64_t scan_seq;
 	uint64_t total_faults;
 	bool has_raw;
@@ -66,17 +66,17 @@ struct snap_vm {
 	unsigned n_vcpus;
 	struct snap_vcpu *vcpu; /* own; ascending id */
 
-	uint64_t ram_bytes;     /* guest RAM as configured */
-	uint64_t *mem_bytes;    /* [n_nodes] guest RAM by node; own */
-	bool has_memory;        /* mem_bytes was read in this or a recent tick */
+	uint64_t ram_bytes;  /* guest RAM as configured */
+	uint64_t *mem_bytes; /* [n_nodes] guest RAM by node; own */
+	bool has_memory;     /* mem_bytes was read in this or a recent tick */
 	bool memory_hugetlb;
 	uint64_t page_size_bytes;
-	bool memory_fixed;      /* strict/bound/passed-through: never to be moved */
+	bool memory_fixed; /* strict/bound/passed-through: never to be moved */
 	char memory_fixed_why[SNAPSHOT_TEXT_MAX];
 
 	enum data_state data;
 	uint64_t data_age_ns; /* since the counters last moved */
-	unsigned windows;  /* windows folded so far */
+	unsigned windows;     /* windows folded so far */
 
 	struct idset allowed_cpus; /* CPU ids: online, cpuset, isolation */
 	struct idset allowed_mems; /* node ids */
@@ -89,23 +89,23 @@ struct snap_vm {
 struct snap_node {
 	uint64_t mem_total_bytes;
 	uint64_t mem_free_bytes;
-	uint64_t huge_free_bytes; /* in the pool of the default huge page size */
-	unsigned busy_permille;   /* sum over its CPUs: 1000 per CPU fully busy */
+	uint64_t huge_free_bytes;       /* in the pool of the default huge page size */
+	unsigned busy_permille;         /* sum over its CPUs: 1000 per CPU fully busy */
 	uint64_t busy_ticks, all_ticks; /* counters as read, for the next window */
 };
 
 struct snapshot {
 	uint64_t seq;
-	uint64_t time_ns;      /* CLOCK_MONOTONIC */
-	uint64_t window_ns;    /* since the snapshot before; 0 for the first */
+	uint64_t time_ns;   /* CLOCK_MONOTONIC */
+	uint64_t window_ns; /* since the snapshot before; 0 for the first */
 	struct topology topology;
 	struct snap_node node[TOPOLOGY_NODES_MAX];
-	int balancing;         /* kernel.numa_balancing: 0, 1, 2; -1 unknown */
-	uint64_t hint_faults;  /* /proc/vmstat, since boot */
+	int balancing;        /* kernel.numa_balancing: 0, 1, 2; -1 unknown */
+	uint64_t hint_faults; /* /proc/vmstat, since boot */
 	uint64_t hint_faults_local;
 	uint64_t kernel_pages_migrated;
 	unsigned n_vms;
-	struct snap_vm *vm;    /* own; ascending name, then UUID */
+	struct snap_vm *vm; /* own; ascending name, then UUID */
 };
 
 struct snapshot *snapshot_new(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Why the table is mended before anything reads it: firmware tables are wrong on real hosts
- * (unreachable entries of 4294967295, zeros, all equal), and every formula behind this one divides by
- * or compares with distances.
+ * (unreachable entries of 4294967295, zeros, all equal), and every formula behind this one divides
+ * by or compares with distances.
  */
 #include "policy/topology.h"
 
@@ -10,10 +10,8 @@
 
 static bool all_remote_are_local(const struct topology *t)
 {
-	topology_foreach(i, t)
-	{
-		topology_foreach(k, t)
-		{
+	topology_foreach (i, t) {
+		topology_foreach (k, t) {
 			if (i != k && t->distance[i][k] != DISTANCE_LOCAL)
 				return false;
 		}
@@ -26,10 +24,8 @@ static void mend(struct topology *t)
 	bool flat = all_remote_are_local(t);
 
 	t->mended = 0;
-	topology_foreach(i, t)
-	{
-		topology_foreach(k, t)
-		{
+	topology_foreach (i, t) {
+		topology_foreach (k, t) {
 			uint16_t *d = &t->distance[i][k];
 			bool odd = i == k ? *d != DISTANCE_LOCAL
 					  : *d > DISTANCE_MAX || (*d <= DISTANCE_LOCAL && !flat);
@@ -49,10 +45,8 @@ static unsigned count_distances(const struct topology *t, unsigned *ret_max)
 	unsigned n = 0, max = DISTANCE_LOCAL;
 
 	seen[DISTANCE_LOCAL] = true;
-	topology_foreach(i, t)
-	{
-		topology_foreach(k, t)
-		{
+	topology_foreach (i, t) {
+		topology_foreach (k, t) {
 			if (!t->node[i].has_cpu || !t->node[k].has_cpu)
 				continue;
 			seen[t->distance[i][k]] = true;
@@ -68,8 +62,7 @@ static unsigned count_distances(const struct topology *t, unsigned *ret_max)
 /* Is there a CPU node nearer to both ends than they are to each other? */
 static bool has_bridge(const struct topology *t, unsigned a, unsigned b, unsigned far)
 {
-	topology_foreach(c, t)
-	{
+	topology_foreach (c, t) {
 		if (t->node[c].has_cpu && t->distance[a][c] < far && t->distance[b][c] < far)
 			return true;
 	}
@@ -78,10 +71,8 @@ static bool has_bridge(const struct topology *t, unsigned a, unsigned b, unsigne
 
 static enum topology_type find_type(const struct topology *t, unsigned far)
 {
-	topology_foreach(a, t)
-	{
-		topology_foreach(b, t)
-		{
+	topology_foreach (a, t) {
+		topology_foreach (b, t) {
 			if (!t->node[a].has_cpu || !t->node[b].has_cpu || t->distance[a][b] < far)
 				continue;
 			return has_bridge(t, a, b, far) ? TOPOLOGY_GLUELESS_MESH
@@ -95,13 +86,12 @@ void topology_finish(struct topology *t)
 {
 	mend(t);
 	t->type = count_distances(t, &t->max_distance) <= 2 ? TOPOLOGY_DIRECT
-							     : find_type(t, t->max_distance);
+							    : find_type(t, t->max_distance);
 }
 
 int topology_index(const struct topology *t, unsigned id)
 {
-	topology_foreach(i, t)
-	{
+	topology_foreach (i, t) {
 		if (t->node[i].id == id)
 			return (int)i;
 	}
@@ -114,8 +104,7 @@ int topology_nearest_cpu_node(const struct topology *t, unsigned idx)
 
 	if (t->node[idx].has_cpu)
 		return (int)idx;
-	topology_foreach(i, t)
-	{
+	topology_foreach (i, t) {
 		if (t->node[i].has_cpu &&
 			(best < 0 || t->distance[idx][i] < t->distance[idx][best]))
 			best = (int)i;
@@ -123,13 +112,11 @@ int topology_nearest_cpu_node(const struct topology *t, unsigned idx)
 	return best;
 }
 
-int topology_nearest_memory_node(
-	const struct topology *t, unsigned idx, const struct idset *among)
+int topology_nearest_memory_node(const struct topology *t, unsigned idx, const struct idset *among)
 {
 	int best = -1;
 
-	topology_foreach(i, t)
-	{
+	topology_foreach (i, t) {
 		if (!t->node[i].has_memory || (among && !idset_has(among, t->node[i].id)))
 			continue;
 		if (best < 0 || t->distance[idx][i] < t->distance[idx][best])
@@ -140,8 +127,7 @@ int topology_nearest_memory_node(
 
 int topology_node_of_cpu(const struct topology *t, unsigned cpu)
 {
-	topology_foreach(i, t)
-	{
+	topology_foreach (i, t) {
 		if (idset_has(&t->node[i].cpus, cpu))
 			return (int)i;
 	}

@@ -57,8 +57,7 @@ int topology_index(const struct topology *t, unsigned id);
  * the host has none. */
 int topology_nearest_cpu_node(const struct topology *t, unsigned idx);
 /* The same for nodes with memory, restricted to those in @among (node ids; NULL = all). */
-int topology_nearest_memory_node(
-	const struct topology *t, unsigned idx, const struct idset *among);
+int topology_nearest_memory_node(const struct topology *t, unsigned idx, const struct idset *among);
 
 /* Index of the node that holds this CPU, or -1. */
 int topology_node_of_cpu(const struct topology *t, unsigned cpu);

@@ -11,8 +11,7 @@ uint64_t weight_sum(const struct topology *t, const uint64_t *faults)
 {
 	uint64_t sum = 0;
 
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		if (__builtin_add_overflow(sum, faults[n], &sum))
 			return UINT64_MAX;
 	}
@@ -26,8 +25,7 @@ static uint64_t score_nearby(
 
 	if (t->type == TOPOLOGY_DIRECT)
 		return 0;
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		unsigned d = t->distance[idx][n];
 		uint64_t f = faults[n];
 
@@ -52,8 +50,7 @@ unsigned weight_of(const struct topology *t, const uint64_t *faults, unsigned id
 	/* bytes of memory are weighed too: keep 1000 * sum and sum * distance within 64 bits */
 	while (total >> shift > UINT64_MAX >> 14)
 		shift++;
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		scaled[n] = faults[n] >> shift;
 	}
 	total = weight_sum(t, scaled);
@@ -68,8 +65,7 @@ static int argmax(const struct topology *t, const uint64_t *faults)
 	uint64_t max = 0;
 	int best = -1;
 
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		if (faults[n] > max) {
 			max = faults[n];
 			best = (int)n;
@@ -90,8 +86,7 @@ static int preferred_mesh(const struct topology *t, const uint64_t *faults)
 	unsigned max = 0;
 	int best = -1;
 
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		unsigned w;
 
 		if (!t->node[n].has_cpu)
@@ -110,10 +105,8 @@ static unsigned next_distance(const struct topology *t, unsigned below)
 {
 	unsigned next = DISTANCE_LOCAL;
 
-	topology_foreach(a, t)
-	{
-		topology_foreach(b, t)
-		{
+	topology_foreach (a, t) {
+		topology_foreach (b, t) {
 			unsigned d = t->distance[a][b];
 
 			if (t->node[a].has_cpu && t->node[b].has_cpu && d < below)
@@ -124,22 +117,19 @@ static unsigned next_distance(const struct topology *t, unsigned below)
 }
 
 /* Splits @set into circles of nodes nearer than @dist and keeps the one with most faults. */
-static bool best_circle(
-	const struct topology *t, const uint64_t *faults, unsigned dist, bool *set)
+static bool best_circle(const struct topology *t, const uint64_t *faults, unsigned dist, bool *set)
 {
 	bool left[TOPOLOGY_NODES_MAX], best[TOPOLOGY_NODES_MAX] = {false};
 	uint64_t most = 0;
 
 	memcpy(left, set, sizeof(left));
-	topology_foreach(a, t)
-	{
+	topology_foreach (a, t) {
 		bool circle[TOPOLOGY_NODES_MAX] = {false};
 		uint64_t sum = 0;
 
 		if (!left[a])
 			continue;
-		topology_foreach(b, t)
-		{
+		topology_foreach (b, t) {
 			if (!left[b] || t->distance[a][b] >= dist)
 				continue;
 			circle[b] = true;
@@ -161,15 +151,13 @@ static int preferred_backplane(const struct topology *t, const uint64_t *faults)
 {
 	bool set[TOPOLOGY_NODES_MAX] = {false};
 
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		set[n] = t->node[n].has_cpu;
 	}
 	for (unsigned d = t->max_distance; d > DISTANCE_LOCAL; d = next_distance(t, d))
 		if (!best_circle(t, faults, d, set))
 			break;
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		if (set[n])
 			return (int)n;
 	}
@@ -195,13 +183,11 @@ void weight_active_nodes(const struct topology *t, const uint64_t *cpu_faults, s
 	uint64_t max = 0;
 
 	idset_clear(ret);
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		if (t->node[n].has_cpu)
 			max = MAX2(max, cpu_faults[n]);
 	}
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		if (t->node[n].has_cpu && cpu_faults[n] * 3 > max)
 			idset_add(ret, t->node[n].id);
 	}

@@ -20,8 +20,7 @@ uint64_t weight_sum(const struct topology *t, const uint64_t *faults);
  * @limit: BACKPLANE only counts nodes nearer than this distance; others ignore it. Use the distance
  * between source and destination, or t->max_distance.
  */
-unsigned weight_of(
-	const struct topology *t, const uint64_t *faults, unsigned idx, unsigned limit);
+unsigned weight_of(const struct topology *t, const uint64_t *faults, unsigned idx, unsigned limit);
 
 /*
  * The node with most faults, mapped to the nearest node with CPUs; first maximum wins. -1 if all

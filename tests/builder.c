@@ -40,7 +40,8 @@ struct snapshot *build_two(unsigned n_vms)
 
 struct snapshot *build_mesh4(unsigned n_vms)
 {
-	static const uint16_t rows[] = {10, 16, 16, 22, 16, 10, 22, 16, 16, 22, 10, 16, 22, 16, 16, 10};
+	static const uint16_t rows[] = {
+		10, 16, 16, 22, 16, 10, 22, 16, 16, 22, 10, 16, 22, 16, 16, 10};
 
 	return build_host(4, 2, rows, n_vms);
 }
@@ -64,8 +65,7 @@ struct snap_vm *build_vm(struct snapshot *s, unsigned i, const char *name, unsig
 		vm->vcpu[k].node = at[k % n_at];
 		vm->vcpu[k].run_permille = 100;
 	}
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		idset_or(&vm->allowed_cpus, &s->topology.node[n].cpus);
 		idset_add(&vm->allowed_mems, s->topology.node[n].id);
 	}

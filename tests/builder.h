@@ -16,8 +16,9 @@ struct snapshot *build_mesh4(unsigned n_vms);
 struct snap_vm *build_vm(struct snapshot *s, unsigned i, const char *name, unsigned n_vcpus,
 	uint64_t ram_bytes, const int *at, unsigned n_at);
 /* The same decayed faults for each vCPU, all of one kind; [n_nodes]. */
-void build_faults(struct snapshot *s, struct snap_vm *vm, enum fault_kind kind, const uint64_t *faults);
+void build_faults(
+	struct snapshot *s, struct snap_vm *vm, enum fault_kind kind, const uint64_t *faults);
 void build_memory(struct snapshot *s, struct snap_vm *vm, const uint64_t *bytes);
 /* Decides @times times in a row on the same input, a tick of 10 s apart; the last plan. */
-void build_decide(struct snapshot *s, const struct settings *set, struct history *h,
-	unsigned times, struct plan *ret);
+void build_decide(struct snapshot *s, const struct settings *set, struct history *h, unsigned times,
+	struct plan *ret);

@@ -14,8 +14,8 @@ static const uint16_t nomad[] = {10, 12, 32, 32, 12, 10, 32, 32, 32, 32, 10, 12,
 static const uint16_t chain[] = {10, 20, 30, 20, 10, 20, 30, 20, 10};
 static const uint16_t pmem[] = {10, 21, 17, 28, 21, 10, 28, 17, 17, 28, 10, 28, 28, 17, 28, 10};
 static const uint16_t asymmetric[] = {10, 21, 28, 10};
-static const uint16_t subnuma[] = {10, 15, 17, 21, 28, 26, 15, 10, 15, 23, 26, 23, 17, 15, 10, 26, 23,
-	21, 21, 28, 26, 10, 15, 17, 23, 26, 23, 15, 10, 15, 26, 23, 21, 17, 15, 10};
+static const uint16_t subnuma[] = {10, 15, 17, 21, 28, 26, 15, 10, 15, 23, 26, 23, 17, 15, 10, 26,
+	23, 21, 21, 28, 26, 10, 15, 17, 23, 26, 23, 15, 10, 15, 26, 23, 21, 17, 15, 10};
 
 /* @cpu_nodes: the first so many nodes have CPUs (2 each), all have memory. */
 _unused_ static void fill_topology(

@@ -22,41 +22,44 @@ struct tap_test {
 	void (*fn)(struct tap *tap_);
 };
 
-#define TEST(fn) {#fn, fn}
-#define CHECK(cond)                                                                                \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			tap_->failures++;                                                          \
-			printf("# %s:%d: %s: not true: %s\n", __FILE__, __LINE__, tap_->name,      \
-				#cond);                                                            \
-		}                                                                                  \
+#define TEST(fn)        \
+	{               \
+#fn, fn \
+	}
+#define CHECK(cond)                                                                           \
+	do {                                                                                  \
+		if (!(cond)) {                                                                \
+			tap_->failures++;                                                     \
+			printf("# %s:%d: %s: not true: %s\n", __FILE__, __LINE__, tap_->name, \
+				#cond);                                                       \
+		}                                                                             \
 	} while (0)
-#define REQUIRE(cond)                                                                              \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			tap_->failures++;                                                          \
-			printf("# %s:%d: %s: not true: %s\n", __FILE__, __LINE__, tap_->name,      \
-				#cond);                                                            \
-			return;                                                                    \
-		}                                                                                  \
+#define REQUIRE(cond)                                                                         \
+	do {                                                                                  \
+		if (!(cond)) {                                                                \
+			tap_->failures++;                                                     \
+			printf("# %s:%d: %s: not true: %s\n", __FILE__, __LINE__, tap_->name, \
+				#cond);                                                       \
+			return;                                                               \
+		}                                                                             \
 	} while (0)
-#define CHECK_INT(got, want)                                                                       \
-	do {                                                                                       \
-		long long got_ = (long long)(got), want_ = (long long)(want);                      \
-		if (got_ != want_) {                                                               \
-			tap_->failures++;                                                          \
-			printf("# %s:%d: %s: %s is %lld, want %lld\n", __FILE__, __LINE__,         \
-				tap_->name, #got, got_, want_);                                    \
-		}                                                                                  \
+#define CHECK_INT(got, want)                                                               \
+	do {                                                                               \
+		long long got_ = (long long)(got), want_ = (long long)(want);              \
+		if (got_ != want_) {                                                       \
+			tap_->failures++;                                                  \
+			printf("# %s:%d: %s: %s is %lld, want %lld\n", __FILE__, __LINE__, \
+				tap_->name, #got, got_, want_);                            \
+		}                                                                          \
 	} while (0)
-#define CHECK_STR(got, want)                                                                       \
-	do {                                                                                       \
-		const char *got_ = (got), *want_ = (want);                                         \
-		if (!got_ || strcmp(got_, want_) != 0) {                                           \
-			tap_->failures++;                                                          \
-			printf("# %s:%d: %s: %s is '%s', want '%s'\n", __FILE__, __LINE__,         \
-				tap_->name, #got, got_ ? got_ : "(null)", want_);                  \
-		}                                                                                  \
+#define CHECK_STR(got, want)                                                               \
+	do {                                                                               \
+		const char *got_ = (got), *want_ = (want);                                 \
+		if (!got_ || strcmp(got_, want_) != 0) {                                   \
+			tap_->failures++;                                                  \
+			printf("# %s:%d: %s: %s is '%s', want '%s'\n", __FILE__, __LINE__, \
+				tap_->name, #got, got_ ? got_ : "(null)", want_);          \
+		}                                                                          \
 	} while (0)
 
 static inline int tap_run(const struct tap_test *tests, size_t n)
@@ -74,9 +77,9 @@ static inline int tap_run(const struct tap_test *tests, size_t n)
 	}
 	return failed ? 1 : 0;
 }
-#define TAP_MAIN(...)                                                                              \
-	int main(void)                                                                             \
-	{                                                                                          \
-		static const struct tap_test tests_[] = {__VA_ARGS__};                             \
-		return tap_run(tests_, sizeof(tests_) / sizeof(tests_[0]));                        \
+#define TAP_MAIN(...)                                                       \
+	int main(void)                                                      \
+	{                                                                   \
+		static const struct tap_test tests_[] = {__VA_ARGS__};      \
+		return tap_run(tests_, sizeof(tests_) / sizeof(tests_[0])); \
 	}

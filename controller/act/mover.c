@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Theory of operation: each batch is asked about first (move_pages without nodes moves nothing), and
- * only pages that are somewhere else are sent. Afterwards the same pages are asked about again, and
- * what counts as moved is what *was* elsewhere and now *is* on the target. The status that the move
- * itself returns is not enough: of a transparent huge page the first address moves all 512 pages,
- * and the other 511 report "busy".
+ * Theory of operation: each batch is asked about first (move_pages without nodes moves nothing),
+ * and only pages that are somewhere else are sent. Afterwards the same pages are asked about again,
+ * and what counts as moved is what *was* elsewhere and now *is* on the target. The status that the
+ * move itself returns is not enough: of a transparent huge page the first address moves all 512
+ * pages, and the other 511 report "busy".
  *
  * Larger batches cost less, since every call drains the per-CPU page lists of the whole host, but
  * stall the guest's faults for longer; the budget is kept by sleeping between batches.
@@ -17,8 +17,8 @@
 #include <time.h>
 
 #define HUGE_BYTES (UINT64_C(2) << 20)
-#define PASSES 2             /* the second one for pages that were busy or came meanwhile */
-#define STUCK_PAGES 4096u    /* so many tries with hardly a success: they are pinned */
+#define PASSES 2          /* the second one for pages that were busy or came meanwhile */
+#define STUCK_PAGES 4096u /* so many tries with hardly a success: they are pinned */
 #define STUCK_PERMILLE 20u
 
 struct batch {
@@ -120,8 +120,7 @@ static bool move_batch(struct mover_job *job, struct batch *b, uint64_t page_byt
 	begin = job->now_ns(job->userdata);
 	ok = job->ops->move_pages(job->ops->userdata, job->pid, b->n_send, b->send, b->node,
 		     b->status, MPOL_MF_MOVE) >= 0;
-	job->longest_call_ns =
-		MAX2(job->longest_call_ns, job->now_ns(job->userdata) - begin);
+	job->longest_call_ns = MAX2(job->longest_call_ns, job->now_ns(job->userdata) - begin);
 	job->calls++;
 	if (!ok) {
 		job->end = end_of_errno(errno);
@@ -166,7 +165,7 @@ static bool go_on(struct mover_job *job, uint64_t begin)
 	if (!job->rate_bytes)
 		return true;
 	elapsed = job->now_ns(job->userdata) - begin;
-	due = (uint64_t)((__extension__(unsigned __int128)atomic_load(&job->moved_bytes)) *
+	due = (uint64_t)((__extension__(unsigned __int128) atomic_load(&job->moved_bytes)) *
 			 1000000000 / job->rate_bytes);
 	if (due > elapsed)
 		job->sleep_ns(job->userdata, due - elapsed);
@@ -174,8 +173,8 @@ static bool go_on(struct mover_job *job, uint64_t begin)
 }
 
 /*
- * Fills the next batch. It ends at a 2 MiB boundary where it can, since a transparent huge page moves
- * as a whole: a batch that ends within one would move pages that it does not count.
+ * Fills the next batch. It ends at a 2 MiB boundary where it can, since a transparent huge page
+ * moves as a whole: a batch that ends within one would move pages that it does not count.
  */
 static uint64_t fill_batch(const struct mover_job *job, struct batch *b,
 	const struct guestram_range *range, uint64_t at, uint64_t page)
@@ -225,7 +224,8 @@ int mover_run(struct mover_job *job)
 		for (size_t i = 0; i < job->ram.n; i++)
 			if (!move_range(job, b, &job->ram.range[i], begin))
 				return 0;
-		if (all_failures(job) == failed_before && (pass || job->moved_pages == moved_before))
+		if (all_failures(job) == failed_before &&
+			(pass || job->moved_pages == moved_before))
 			break;
 		if (pass + 1 < PASSES) /* only what is still elsewhere at the end has failed */
 			memset(job->failed_pages, 0, sizeof(job->failed_pages));

@@ -12,30 +12,30 @@
 
 /* Why pages did not move, by move_pages' status. */
 enum move_failure {
-	MOVE_BUSY,     /* EBUSY: pinned or in use */
-	MOVE_NOMEM,    /* ENOMEM: the target is full */
-	MOVE_DENIED,   /* EACCES, EPERM */
+	MOVE_BUSY,   /* EBUSY: pinned or in use */
+	MOVE_NOMEM,  /* ENOMEM: the target is full */
+	MOVE_DENIED, /* EACCES, EPERM */
 	MOVE_OTHER,
 	MOVE_FAILURES,
 };
 const char *move_failure_name(enum move_failure f);
 
 enum move_end {
-	MOVE_DONE,        /* all that could be moved was */
-	MOVE_STOPPED,     /* *cancel, or may_go_on() said no */
-	MOVE_GONE,        /* the process ended */
-	MOVE_FORBIDDEN,   /* no permission, or the node is outside its cpuset.mems */
-	MOVE_STUCK,       /* nearly nothing moves: the pages are pinned */
-	MOVE_NO_ROOM,     /* the target node is full */
+	MOVE_DONE,      /* all that could be moved was */
+	MOVE_STOPPED,   /* *cancel, or may_go_on() said no */
+	MOVE_GONE,      /* the process ended */
+	MOVE_FORBIDDEN, /* no permission, or the node is outside its cpuset.mems */
+	MOVE_STUCK,     /* nearly nothing moves: the pages are pinned */
+	MOVE_NO_ROOM,   /* the target node is full */
 };
 
 struct mover_job {
 	/* in */
 	const struct page_ops *ops;
 	pid_t pid;
-	struct guestram ram; /* own copy of ranges */
-	unsigned target;     /* node id */
-	uint64_t rate_bytes; /* per second; 0: no limit */
+	struct guestram ram;  /* own copy of ranges */
+	unsigned target;      /* node id */
+	uint64_t rate_bytes;  /* per second; 0: no limit */
 	unsigned batch_pages; /* addresses per call, at most MOVER_BATCH_MAX */
 	/* Asked before each batch; false ends the job. NULL: always. */
 	bool (*may_go_on)(void *userdata);
@@ -50,7 +50,7 @@ struct mover_job {
 
 	/* out, after the run */
 	enum move_end end;
-	uint64_t moved_pages;   /* of 4 KiB, or of the range's huge page size */
+	uint64_t moved_pages; /* of 4 KiB, or of the range's huge page size */
 	uint64_t failed_pages[MOVE_FAILURES];
 	uint64_t absent_pages;
 	uint64_t longest_call_ns;

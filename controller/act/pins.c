@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Why two looks: libvirt's word says who *asked* for a mask, /proc says what is *in force*. A mask
- * in libvirt that is not ours means that somebody took over (hands off). Ours in libvirt but another
- * one in force means that a cgroup, the kernel or a script undid it (try again, a few times).
+ * in libvirt that is not ours means that somebody took over (hands off). Ours in libvirt but
+ * another one in force means that a cgroup, the kernel or a script undid it (try again, a few
+ * times).
  */
 #include "controller/act/pins.h"
 
@@ -82,8 +83,8 @@ void pins_drop_gone(struct pins *p, const struct snapshot *s)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < p->n_vms; i++) {
-		if (!p->vm[i].pending && !snapshot_find(s, p->vm[i].uuid, p->vm[i].pid,
-						  p->vm[i].start_ticks)) {
+		if (!p->vm[i].pending &&
+			!snapshot_find(s, p->vm[i].uuid, p->vm[i].pid, p->vm[i].start_ticks)) {
 			free(p->vm[i].vcpu);
 			continue;
 		}
@@ -146,7 +147,8 @@ static enum pins_verdict check_affinity(const struct pins_vcpu *c, const struct 
 	if (idset_subset(&vm->allowed_cpus, affinity))
 		return PINS_FREE;
 	snprintf(why, SNAPSHOT_TEXT_MAX,
-		"vCPU %u is confined to CPUs %s by somebody else, not through libvirt", vcpu->id, mask);
+		"vCPU %u is confined to CPUs %s by somebody else, not through libvirt", vcpu->id,
+		mask);
 	return PINS_FOREIGN;
 }
 

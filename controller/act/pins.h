@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The book of vCPU pins: what each vCPU had before the first change, what was asked for, and whether
- * the host still agrees. It makes no calls; virt/session.h does.
+ * The book of vCPU pins: what each vCPU had before the first change, what was asked for, and
+ * whether the host still agrees. It makes no calls; virt/session.h does.
  */
 #pragma once
 
@@ -21,9 +21,9 @@ struct pins_vm {
 	pid_t pid;
 	uint64_t start_ticks;
 	unsigned n_vcpus;
-	struct pins_vcpu *vcpu;  /* own; ascending id */
-	bool pending;            /* a call is under way: readings mean nothing */
-	uint64_t settled_ns;     /* when the last call ended: older readings mean nothing */
+	struct pins_vcpu *vcpu; /* own; ascending id */
+	bool pending;           /* a call is under way: readings mean nothing */
+	uint64_t settled_ns;    /* when the last call ended: older readings mean nothing */
 	unsigned reapplied;
 	unsigned reverted; /* times somebody had undone our mask */
 };

@@ -55,7 +55,8 @@ static int parse(const char *text, size_t len, struct json_object **ret)
 		json_object_is_type(o, json_type_object);
 	/* nothing but blanks may follow the object */
 	for (end = json_tokener_get_parse_end(tok); whole && end < len; end++)
-		whole = text[end] == ' ' || text[end] == '\t' || text[end] == '\r' || text[end] == '\n';
+		whole = text[end] == ' ' || text[end] == '\t' || text[end] == '\r' ||
+			text[end] == '\n';
 	json_tokener_free(tok);
 	if (!whole) {
 		json_object_put(o);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Theory of operation: each client has one request in work at a time. A reply that does not fit into
- * the socket buffer waits in the client; until it is gone nothing more is read from that client, so
- * a slow reader costs one reply and harms nobody. One that takes no byte for WRITE_TIMEOUT is closed.
+ * Theory of operation: each client has one request in work at a time. A reply that does not fit
+ * into the socket buffer waits in the client; until it is gone nothing more is read from that
+ * client, so a slow reader costs one reply and harms nobody. One that takes no byte for
+ * WRITE_TIMEOUT is closed.
  */
 #include "controller/control/server.h"
 
@@ -73,7 +74,8 @@ static bool client_flush(struct client *c)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
 			sd_event_source_set_io_events(c->io, EPOLLOUT);
-			return sd_event_source_set_time_relative(c->timer, WRITE_TIMEOUT_USEC) >= 0 &&
+			return sd_event_source_set_time_relative(c->timer, WRITE_TIMEOUT_USEC) >=
+				       0 &&
 			       sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT) >= 0;
 		}
 		if (n < 0)
@@ -120,8 +122,8 @@ static bool client_call(struct client *c, struct json_object *call)
 	name = json_object_is_type(method, json_type_string) ? json_object_get_string(method) : "";
 	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
 		return client_reply(c, error_reply("org.varlink.service", "InterfaceNotFound"));
-	reply = c->server->handler(c->server->userdata, name + sizeof(prefix) - 1, params,
-		c->privileged, &error);
+	reply = c->server->handler(
+		c->server->userdata, name + sizeof(prefix) - 1, params, c->privileged, &error);
 	if (!reply && error && strcmp(error, "MethodNotFound") == 0)
 		return client_reply(c, error_reply("org.varlink.service", error));
 	if (!reply)
@@ -191,8 +193,8 @@ static void client_new(struct server *s, int fd)
 	s->clients = c;
 	s->n_clients++;
 	if (sd_event_add_io(s->event, &c->io, fd, EPOLLIN, on_client, c) < 0 ||
-		sd_event_add_time_relative(
-			s->event, &c->timer, CLOCK_MONOTONIC, 0, 0, on_slow, c) < 0 ||
+		sd_event_add_time_relative(s->event, &c->timer, CLOCK_MONOTONIC, 0, 0, on_slow, c) <
+			0 ||
 		sd_event_source_set_enabled(c->timer, SD_EVENT_OFF) < 0)
 		client_close(c);
 }

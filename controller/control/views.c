@@ -101,8 +101,7 @@ static struct json_object *node_view(const struct snapshot *s, unsigned n)
 	put_int(o, "mem_total_bytes", (int64_t)s->node[n].mem_total_bytes);
 	put_int(o, "mem_free_bytes", (int64_t)s->node[n].mem_free_bytes);
 	put_int(o, "vms", vms_on(s, n));
-	topology_foreach(k, &s->topology)
-	{
+	topology_foreach (k, &s->topology) {
 		json_object_array_add(d, json_object_new_int(s->topology.distance[n][k]));
 	}
 	json_object_object_add(o, "distance", d);
@@ -114,8 +113,7 @@ static struct json_object *by_node(const struct snapshot *s, const uint64_t *v)
 	struct json_object *o = json_object_new_object();
 	char key[16];
 
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		snprintf(key, sizeof(key), "%u", s->topology.node[n].id);
 		put_int(o, key, (int64_t)v[n]);
 	}
@@ -165,8 +163,8 @@ static struct json_object *plan_view(const struct snapshot *s, const struct vm_p
 }
 
 /* The state of a VM as a sentence: what is under way, else what was decided. */
-static void put_state(struct json_object *o, const struct view_vm_extra *x, const struct vm_plan *p,
-	bool dry_run)
+static void put_state(
+	struct json_object *o, const struct view_vm_extra *x, const struct vm_plan *p, bool dry_run)
 {
 	char text[REASON_TEXT_MAX + 32];
 
@@ -206,8 +204,8 @@ static void put_localities(
 	put_known(o, "fault_locality_permille", faults, faults >= 0);
 }
 
-static struct json_object *vm_view(const struct view_host *h, const struct snapshot *s,
-	const struct plan *p, unsigned i)
+static struct json_object *vm_view(
+	const struct view_host *h, const struct snapshot *s, const struct plan *p, unsigned i)
 {
 	static const char *const failures[] = {"busy", "no-memory", "denied", "other"};
 	struct json_object *o = json_object_new_object(), *a = json_object_new_array();
@@ -223,7 +221,8 @@ static struct json_object *vm_view(const struct view_host *h, const struct snaps
 	put_history(o, x.history);
 	put_localities(o, s, vm);
 	put_int(o, "ram_bytes", (int64_t)vm->ram_bytes);
-	json_object_object_add(o, "memory_bytes", vm->has_memory ? by_node(s, vm->mem_bytes) : NULL);
+	json_object_object_add(
+		o, "memory_bytes", vm->has_memory ? by_node(s, vm->mem_bytes) : NULL);
 	snap_vm_group_faults(s, vm, faults);
 	json_object_object_add(o, "faults", by_node(s, faults));
 	put_text(o, "data", data_state_name(vm->data));
@@ -234,7 +233,8 @@ static struct json_object *vm_view(const struct view_host *h, const struct snaps
 	for (unsigned k = 0; k < ARRAY_LEN(failures); k++)
 		put_int(failed, failures[k], (int64_t)x.failed_pages[k]);
 	json_object_object_add(o, "pages_failed", failed);
-	json_object_object_add(o, "move_end", x.move_end ? json_object_new_string(x.move_end) : NULL);
+	json_object_object_add(
+		o, "move_end", x.move_end ? json_object_new_string(x.move_end) : NULL);
 	put_state(o, &x, &p->vm[i], h->dry_run);
 	json_object_object_add(o, "plan", plan_view(s, &p->vm[i]));
 	for (unsigned k = 0; k < vm->n_vcpus; k++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the control socket shows, as JSON, made from one snapshot and the plan that was made from it.
+ * What the control socket shows, as JSON, made from one snapshot and the plan that was made from
+ * it.
  *
  * All numbers in base units: bytes, nanoseconds, permille, pages of 4 KiB.
  */
@@ -15,11 +16,11 @@
 
 /* Per VM, what is known outside the snapshot; filled by the caller's function. */
 struct view_vm_extra {
-	bool moving;            /* memory is under way */
+	bool moving; /* memory is under way */
 	uint64_t want_bytes, done_bytes;
 	uint64_t moved_pages;
-	uint64_t failed_pages[4]; /* busy, no-memory, denied, other */
-	const char *move_end;   /* how the last move ended, NULL: none yet */
+	uint64_t failed_pages[4];         /* busy, no-memory, denied, other */
+	const char *move_end;             /* how the last move ended, NULL: none yet */
 	const struct vm_history *history; /* NULL: not known yet */
 };
 
@@ -32,10 +33,10 @@ struct view_host {
 	uint64_t now_ns;             /* same clock as snapshot.time_ns */
 	uint64_t started_ns;
 	uint64_t tick_ns;
-	uint64_t first_decision_ns;  /* 0: nothing was done yet */
+	uint64_t first_decision_ns; /* 0: nothing was done yet */
 	uint64_t last_action_ns;
 	uint64_t ticks;
-	uint64_t cpu_ns;             /* of this process */
+	uint64_t cpu_ns; /* of this process */
 	unsigned n_warnings;
 	const char *const *warning;
 	/* counters of the snapshot before, for rates */

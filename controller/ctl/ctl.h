@@ -21,9 +21,10 @@ enum ctl_exit {
 struct ctl {
 	const char *socket;
 	bool json;
-	bool color;      /* decided: terminal, NO_COLOR, --color */
+	bool color; /* decided: terminal, NO_COLOR, --color */
 	bool no_legend;
-	const char *from; /* a file with a status reply instead of the daemon (tests, bug reports) */
+	const char
+		*from; /* a file with a status reply instead of the daemon (tests, bug reports) */
 };
 
 /* Fetches a status reply; prints to stderr and returns an exit code other than 0 on failure. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Why tolerant: an older or newer daemon may lack a member; a table with a dash is better than none.
+ * Why tolerant: an older or newer daemon may lack a member; a table with a dash is better than
+ * none.
  */
 #include "controller/ctl/ctl.h"
 

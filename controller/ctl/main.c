@@ -11,7 +11,12 @@
 #include "controller/ctl/ctl.h"
 #include "controller/daemon/options.h"
 
-enum { OPT_JSON = 256, OPT_COLOR, OPT_NO_LEGEND, OPT_FROM };
+enum {
+	OPT_JSON = 256,
+	OPT_COLOR,
+	OPT_NO_LEGEND,
+	OPT_FROM
+};
 
 static const struct option long_options[] = {
 	{"socket", required_argument, NULL, 's'},
@@ -68,7 +73,8 @@ enum ctl_exit ctl_get_status(const struct ctl *ctl, struct json_object **ret)
 	if (r == CLIENT_E_NO_DAEMON)
 		fprintf(stderr, "numaherdctl: numaherd is not running (%s)\n", why);
 	else if (r == CLIENT_E_DENIED)
-		fprintf(stderr, "numaherdctl: %s; run it as root or as a member of the socket's group\n",
+		fprintf(stderr,
+			"numaherdctl: %s; run it as root or as a member of the socket's group\n",
 			why);
 	else
 		fprintf(stderr, "numaherdctl: %s\n", why);
@@ -81,7 +87,8 @@ static enum ctl_exit verb_status(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_exit r;
 
 	if (argc > 1) {
-		fprintf(stderr, "numaherdctl: status takes at most one VM, not '%s' too\n", argv[1]);
+		fprintf(stderr, "numaherdctl: status takes at most one VM, not '%s' too\n",
+			argv[1]);
 		return CTL_USAGE;
 	}
 	r = ctl_get_status(ctl, &status);
@@ -128,7 +135,8 @@ static int take_options(int argc, char **argv, struct ctl *ctl)
 			color = optarg;
 			if (strcmp(color, "auto") != 0 && strcmp(color, "always") != 0 &&
 				strcmp(color, "never") != 0) {
-				fprintf(stderr, "numaherdctl: --color=%s: want auto, always or never\n",
+				fprintf(stderr,
+					"numaherdctl: --color=%s: want auto, always or never\n",
 					color);
 				return CTL_USAGE;
 			}

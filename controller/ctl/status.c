@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The status tables. Why worst first: at three in the morning the VM that suffers must be the first
- * line. Ranges, never bitmaps; VM names, never pids; both localities, since their difference is news.
+ * line. Ranges, never bitmaps; VM names, never pids; both localities, since their difference is
+ * news.
  */
 #include <libsmartcols.h>
 #include <string.h>
@@ -12,8 +13,24 @@
 #define GREEN_PERMILLE 900
 #define YELLOW_PERMILLE 750
 
-enum node_column { NODE_ID, NODE_CPUS, NODE_BUSY, NODE_USED, NODE_TOTAL, NODE_FREE, NODE_VMS };
-enum vm_column { VM_NAME, VM_VCPUS, VM_HOME, VM_AT, VM_MEM, VM_FAULT, VM_MOVES, VM_STATE };
+enum node_column {
+	NODE_ID,
+	NODE_CPUS,
+	NODE_BUSY,
+	NODE_MEMORY,
+	NODE_FREE,
+	NODE_VMS
+};
+enum vm_column {
+	VM_NAME,
+	VM_VCPUS,
+	VM_HOME,
+	VM_AT,
+	VM_MEM,
+	VM_FAULT,
+	VM_MOVES,
+	VM_STATE
+};
 
 static const char *mark(int64_t permille)
 {
@@ -22,7 +39,9 @@ static const char *mark(int64_t permille)
 
 static const char *color_of(int64_t permille)
 {
-	return permille >= GREEN_PERMILLE ? "green" : permille >= YELLOW_PERMILLE ? "yellow" : "red";
+	return permille >= GREEN_PERMILLE    ? "green"
+	       : permille >= YELLOW_PERMILLE ? "yellow"
+					     : "red";
 }
 
 static void gib(char *buf, size_t size, int64_t bytes)
@@ -43,18 +62,22 @@ static void host_line(const struct ctl *ctl, struct json_object *status, FILE *o
 	struct json_object *d = get_member(status, "daemon"), *h = get_member(status, "host");
 	struct json_object *v = get_member(status, "libvirt"), *w = get_member(h, "warnings");
 	struct json_object *vms = get_member(status, "vms");
-	bool connected = get_bool(v, "connected"), acting = strcmp(get_text(d, "mode"), "acting") == 0;
+	bool connected = get_bool(v, "connected"),
+	     acting = strcmp(get_text(d, "mode"), "acting") == 0;
 	int64_t age_s = (get_int(d, "now_ns", 0) - get_int(h, "time_ns", 0)) / 1000000000;
 	int64_t balancing = get_int(h, "numa_balancing", -1);
 
 	fprintf(out, "%s numaherd %s  %s  libvirt %s  %zu VMs  kernel balancing: %s",
 		connected ? "●" : "×", get_text(d, "version"),
 		acting ? "acting" : "dry run (changes nothing)",
-		connected ? "connected" : "NOT CONNECTED",
-		vms ? json_object_array_length(vms) : 0,
-		balancing < 0 ? "unknown" : balancing == 0 ? "off" : balancing == 1 ? "on" : "tiering");
+		connected ? "connected" : "NOT CONNECTED", vms ? json_object_array_length(vms) : 0,
+		balancing < 0    ? "unknown"
+		: balancing == 0 ? "off"
+		: balancing == 1 ? "on"
+				 : "tiering");
 	if (get_known(h, "time_ns"))
-		fprintf(out, "  %s  sample %lld s old\n", get_text(h, "topology"), (long long)age_s);
+		fprintf(out, "  %s  sample %lld s old\n", get_text(h, "topology"),
+			(long long)age_s);
 	else
 		fprintf(out, "  no sample yet\n");
 	if (!connected && get_text(v, "error")[0])
@@ -62,8 +85,9 @@ static void host_line(const struct ctl *ctl, struct json_object *status, FILE *o
 	if (get_text(d, "trouble")[0])
 		fprintf(out, "  ! %s\n", get_text(d, "trouble"));
 	if (balancing == 0)
-		fprintf(out, "  ! kernel.numa_balancing is 0: no hint faults, so VMs are placed by where "
-			     "their pages lie\n");
+		fprintf(out,
+			"  ! kernel.numa_balancing is 0: no hint faults, so VMs are placed by where "
+			"their pages lie\n");
 	for (size_t i = 0; w && i < json_object_array_length(w); i++)
 		fprintf(out, "  ! %s\n", json_object_get_string(json_object_array_get_idx(w, i)));
 }
@@ -92,9 +116,10 @@ static size_t cpu_nodes(struct json_object *nodes)
 static void node_line(struct libscols_table *t, struct json_object *node)
 {
 	struct libscols_line *ln = scols_table_new_line(t, NULL);
-	int64_t total = get_int(node, "mem_total_bytes", 0), free = get_int(node, "mem_free_bytes", 0);
+	int64_t total = get_int(node, "mem_total_bytes", 0),
+		free = get_int(node, "mem_free_bytes", 0);
 	int64_t cpus = get_int(node, "n_cpus", 0);
-	char text[64];
+	char text[80], used[32], all[32];
 
 	if (!ln)
 		return;
@@ -105,10 +130,10 @@ static void node_line(struct libscols_table *t, struct json_object *node)
 		snprintf(text, sizeof(text), "%lld",
 			(long long)(get_int(node, "busy_permille", 0) / cpus / 10));
 	put(ln, NODE_BUSY, cpus ? text : "-");
-	gib(text, sizeof(text), total - free);
-	put(ln, NODE_USED, text);
-	gib(text, sizeof(text), total);
-	put(ln, NODE_TOTAL, text);
+	gib(used, sizeof(used), total - free);
+	gib(all, sizeof(all), total);
+	snprintf(text, sizeof(text), "%s / %s", used, all);
+	put(ln, NODE_MEMORY, text);
 	gib(text, sizeof(text), free);
 	put(ln, NODE_FREE, text);
 	snprintf(text, sizeof(text), "%lld", (long long)get_int(node, "vms", 0));
@@ -128,8 +153,7 @@ static void print_nodes(const struct ctl *ctl, struct json_object *status, FILE 
 	scols_table_new_column(t, "NODE", 0, SCOLS_FL_RIGHT);
 	scols_table_new_column(t, "CPUS", 0, 0);
 	scols_table_new_column(t, "CPU%", 0, SCOLS_FL_RIGHT);
-	scols_table_new_column(t, "USED", 0, SCOLS_FL_RIGHT);
-	scols_table_new_column(t, "TOTAL GiB", 0, SCOLS_FL_RIGHT);
+	scols_table_new_column(t, "USED/TOTAL GiB", 0, SCOLS_FL_RIGHT);
 	scols_table_new_column(t, "FREE", 0, SCOLS_FL_RIGHT);
 	scols_table_new_column(t, "VMs", 0, SCOLS_FL_RIGHT);
 	for (size_t i = 0; i < n; i++) {
@@ -261,8 +285,10 @@ static enum ctl_exit print_vms(
 		fprintf(out, "no running VMs\n");
 	scols_unref_table(t);
 	if (only && !shown) {
-		fprintf(stderr, "numaherdctl: no running VM is named '%s'; 'numaherdctl status' lists "
-				"them\n", only);
+		fprintf(stderr,
+			"numaherdctl: no running VM is named '%s'; 'numaherdctl status' lists "
+			"them\n",
+			only);
 		return CTL_NO_VM;
 	}
 	return CTL_OK;

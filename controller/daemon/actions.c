@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Theory of operation: an action is first noted (history, book of pins), then done, so that whatever
- * happens in between is known to be ours. vCPUs go first, on the libvirt worker; memory follows on
- * the mover when all pins are in place. What fails is noted back and waits for the cooldown.
+ * Theory of operation: an action is first noted (history, book of pins), then done, so that
+ * whatever happens in between is known to be ours. vCPUs go first, on the libvirt worker; memory
+ * follows on the mover when all pins are in place. What fails is noted back and waits for the
+ * cooldown.
  */
 #include <stdio.h>
 #include <string.h>
@@ -116,8 +117,10 @@ static void note_failure(struct daemon *d, struct pin_job *j)
 	if (j->result == VIRT_E_GONE)
 		log_info("VM '%s' ended before it could be pinned", j->name);
 	else
-		log_warning("VM '%s': vCPU %u was not pinned (%s), leaving it and trying again after "
-			    "the cooldown", j->name, j->call[j->done].vcpu, j->error);
+		log_warning(
+			"VM '%s': vCPU %u was not pinned (%s), leaving it and trying again after "
+			"the cooldown",
+			j->name, j->call[j->done].vcpu, j->error);
 	if (!h || j->reapply)
 		return;
 	h->moving = false;
@@ -143,7 +146,8 @@ static void done_pins(void *arg)
 	if (j->restore) {
 		d->restores--;
 		if (j->result == 0)
-			log_notice("VM '%s': gave %u vCPUs back the masks they had", j->name, j->done);
+			log_notice(
+				"VM '%s': gave %u vCPUs back the masks they had", j->name, j->done);
 		else
 			log_warning("VM '%s': vCPU %u keeps our mask: %s", j->name,
 				j->call[j->done].vcpu, j->error);
@@ -182,8 +186,8 @@ static void reapply(struct daemon *d, const struct snap_vm *vm, struct pins_vm *
 	j->reapply = true;
 	for (unsigned i = 0; i < e->n_vcpus; i++)
 		if (e->vcpu[i].asked_for)
-			j->call[j->n_calls++] = (struct pin_call){
-				.vcpu = e->vcpu[i].id, .cpus = e->vcpu[i].asked};
+			j->call[j->n_calls++] =
+				(struct pin_call){.vcpu = e->vcpu[i].id, .cpus = e->vcpu[i].asked};
 	e->reapplied++;
 	submit(d, j, e);
 }
@@ -221,8 +225,9 @@ static void check_one(struct daemon *d, struct snap_vm *vm, const struct observe
 	case PINS_DRIFT:
 		e->reverted++;
 		if (e->reapplied >= PINS_REAPPLY_MAX) {
-			snprintf(text, sizeof(text), "its masks were undone by others %u times (%.100s)",
-				e->reverted, why);
+			snprintf(text, sizeof(text),
+				"its masks were undone by others %u times (%.100s)", e->reverted,
+				why);
 			leave_alone(d, vm, text);
 		} else if (!d->options.dry_run && !d->stopping) {
 			log_warning("VM '%s': %s, asking again (%u of %u)", vm->name, why,
@@ -306,7 +311,8 @@ static const char *end_text(enum move_end end)
 		[MOVE_DONE] = "done",
 		[MOVE_STOPPED] = "stopped before the end",
 		[MOVE_GONE] = "the VM ended",
-		[MOVE_FORBIDDEN] = "not permitted (CAP_SYS_PTRACE, or the node is outside its cpuset)",
+		[MOVE_FORBIDDEN] =
+			"not permitted (CAP_SYS_PTRACE, or the node is outside its cpuset)",
 		[MOVE_STUCK] = "its pages are pinned",
 		[MOVE_NO_ROOM] = "the node is full",
 	};
@@ -326,8 +332,8 @@ void actions_move_done(void *userdata, const struct moves_vm *m)
 		h->moving = false;
 	d->last_action_ns = daemon_now_ns();
 	log_line(m->end == MOVE_DONE ? LOG_NOTICE : LOG_WARNING,
-		"VM '%s': memory to node %u: %s; %llu pages moved so far, %llu were refused", m->name,
-		m->target, end_text(m->end), (unsigned long long)m->moved_pages,
+		"VM '%s': memory to node %u: %s; %llu pages moved so far, %llu were refused",
+		m->name, m->target, end_text(m->end), (unsigned long long)m->moved_pages,
 		(unsigned long long)failed);
 	if (!d->stopping)
 		tick_arm(d, UINT64_C(1000000000)); /* look at what came of it */

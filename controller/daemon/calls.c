@@ -30,8 +30,7 @@ static void fill_extra(void *userdata, unsigned i, struct view_vm_extra *ret)
 	const struct moves_vm *m = moves_find(d->moves, vm->uuid, vm->pid, vm->start_ticks);
 
 	for (unsigned k = 0; k < d->history.n_vms; k++)
-		if (d->history.vm[k].pid == vm->pid &&
-			strcmp(d->history.vm[k].uuid, vm->uuid) == 0)
+		if (d->history.vm[k].pid == vm->pid && strcmp(d->history.vm[k].uuid, vm->uuid) == 0)
 			ret->history = &d->history.vm[k];
 	if (!m)
 		return;
@@ -80,8 +79,8 @@ static struct json_object *get_status(struct daemon *d)
 	return view_status(&h, d->snapshot, &d->plan);
 }
 
-struct json_object *calls_handle(void *userdata, const char *method,
-	struct json_object *parameters, bool privileged, const char **ret_error)
+struct json_object *calls_handle(void *userdata, const char *method, struct json_object *parameters,
+	bool privileged, const char **ret_error)
 {
 	if (strcmp(method, "GetStatus") == 0)
 		return get_status(userdata);

@@ -79,5 +79,5 @@ void actions_move_done(void *userdata, const struct moves_vm *vm);
 void actions_restore_all(struct daemon *d);
 
 /* calls.c */
-struct json_object *calls_handle(void *userdata, const char *method,
-	struct json_object *parameters, bool privileged, const char **ret_error);
+struct json_object *calls_handle(void *userdata, const char *method, struct json_object *parameters,
+	bool privileged, const char **ret_error);

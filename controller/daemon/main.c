@@ -112,7 +112,8 @@ static int setup_server(struct daemon *d)
 		log_err("%s: another numaherd is listening there; stop it, or use --socket",
 			d->options.socket);
 	else if (r == -EEXIST)
-		log_err("%s exists and is no socket; remove it, or use --socket", d->options.socket);
+		log_err("%s exists and is no socket; remove it, or use --socket",
+			d->options.socket);
 	else if (r < 0)
 		log_err("%s: cannot make the control socket: %s", d->options.socket, strerror(-r));
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages from other threads to the main loop: post a function from any thread, it runs on the main
- * loop's thread, in the order of posting.
+ * Messages from other threads to the main loop: post a function from any thread, it runs on the
+ * main loop's thread, in the order of posting.
  */
 #pragma once
 

@@ -65,8 +65,8 @@ static uint64_t node_free_bytes(const struct hostfs *fs, unsigned id)
 	size_t len;
 	uint64_t kb;
 
-	if (hostfs_read(fs, HOST_LIMIT_SMALL, &text, &len,
-		    "sys/devices/system/node/node%u/meminfo", id) != 0)
+	if (hostfs_read(fs, HOST_LIMIT_SMALL, &text, &len, "sys/devices/system/node/node%u/meminfo",
+		    id) != 0)
 		return 0;
 	rest = text_of(text, len);
 	while (text_line(&rest, &line, NULL))
@@ -74,7 +74,8 @@ static uint64_t node_free_bytes(const struct hostfs *fs, unsigned id)
 			if (text_equal(word, "MemFree:"))
 				return text_word(&line, &word) &&
 						       parse_u64(word, UINT64_MAX / 1024, &kb)
-					       ? kb * 1024 : 0;
+					       ? kb * 1024
+					       : 0;
 	return 0;
 }
 
@@ -227,8 +228,8 @@ void moves_drop_gone(struct moves *m, const struct snapshot *s)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < m->n_vms; i++)
-		if (m->vm[i].active || snapshot_find(s, m->vm[i].uuid, m->vm[i].pid,
-					       m->vm[i].start_ticks))
+		if (m->vm[i].active ||
+			snapshot_find(s, m->vm[i].uuid, m->vm[i].pid, m->vm[i].start_ticks))
 			m->vm[kept++] = m->vm[i];
 	m->n_vms = kept;
 }

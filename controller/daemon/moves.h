@@ -9,7 +9,6 @@
 #include "controller/daemon/worker.h"
 #include "controller/source/collect.h"
 
-
 struct moves_vm {
 	char uuid[SNAPSHOT_UUID_LEN];
 	char name[SNAPSHOT_NAME_MAX];

@@ -13,8 +13,16 @@
 #include "controller/act/mover.h"
 #include "controller/host/parse.h"
 
-enum { OPT_TICK = 256, OPT_PERSISTENCE, OPT_COOLDOWN, OPT_RATE, OPT_BATCH, OPT_ROOT, OPT_ON_EXIT,
-	OPT_LOG_LEVEL };
+enum {
+	OPT_TICK = 256,
+	OPT_PERSISTENCE,
+	OPT_COOLDOWN,
+	OPT_RATE,
+	OPT_BATCH,
+	OPT_ROOT,
+	OPT_ON_EXIT,
+	OPT_LOG_LEVEL
+};
 
 static const struct option long_options[] = {
 	{"dry-run", no_argument, NULL, 'n'},
@@ -57,14 +65,14 @@ static void print_help(void)
 	     "See numaherd(8). numaherdctl(1) shows what it does and why.");
 }
 
-static bool number_option(const char *name, const char *arg, uint64_t min, uint64_t max,
-	uint64_t *ret)
+static bool number_option(
+	const char *name, const char *arg, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	uint64_t v;
 
 	if (!parse_u64(text_of(arg, strlen(arg)), max, &v) || v < min) {
-		fprintf(stderr, "numaherd: --%s=%s: want a whole number from %llu to %llu\n", name, arg,
-			(unsigned long long)min, (unsigned long long)max);
+		fprintf(stderr, "numaherd: --%s=%s: want a whole number from %llu to %llu\n", name,
+			arg, (unsigned long long)min, (unsigned long long)max);
 		return false;
 	}
 	*ret = v;

@@ -10,13 +10,13 @@
 
 struct options {
 	bool dry_run;
-	bool keep_on_exit;  /* leave pins as they are when the daemon stops */
+	bool keep_on_exit; /* leave pins as they are when the daemon stops */
 	uint64_t tick_ns;
 	uint64_t rate_bytes;
 	unsigned batch_pages;
 	int log_level;
-	const char *uri;    /* NULL: libvirt's default; points into argv */
-	const char *root;   /* "/" */
+	const char *uri;  /* NULL: libvirt's default; points into argv */
+	const char *root; /* "/" */
 	const char *socket;
 	struct settings settings;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Theory of operation: a tick is two jobs on two workers and then one step on the main loop. First
- * libvirt is asked which VMs run; if it does not answer (a hang, a restart) the tick goes on with the
- * VMs known so far, since /proc is there all the same. Then the collector makes a snapshot; it is
- * published by replacing one pointer, and the decision is made from it at once.
+ * libvirt is asked which VMs run; if it does not answer (a hang, a restart) the tick goes on with
+ * the VMs known so far, since /proc is there all the same. Then the collector makes a snapshot; it
+ * is published by replacing one pointer, and the decision is made from it at once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -168,7 +168,8 @@ static void note_connection(struct daemon *d, const struct refresh_job *j)
 	if (connected && !d->connected)
 		log_info("connected to %s, %u VMs running", j->version, j->list.n_vms);
 	else if (!connected && strcmp(j->error, d->virt_error) != 0)
-		log_warning("%s; going on with the VMs known so far, trying again each tick", j->error);
+		log_warning(
+			"%s; going on with the VMs known so far, trying again each tick", j->error);
 	d->connected = connected;
 	memcpy(d->virt_error, j->error, sizeof(d->virt_error));
 	memcpy(d->virt_version, j->version, sizeof(d->virt_version));
@@ -233,8 +234,8 @@ int tick_arm(struct daemon *d, uint64_t delay_ns)
 	int r;
 
 	if (!d->timer)
-		return sd_event_add_time_relative(d->event, &d->timer, CLOCK_MONOTONIC,
-			delay_ns / 1000, 10000, on_timer, d);
+		return sd_event_add_time_relative(
+			d->event, &d->timer, CLOCK_MONOTONIC, delay_ns / 1000, 10000, on_timer, d);
 	r = sd_event_source_set_time_relative(d->timer, delay_ns / 1000);
 	if (r < 0)
 		return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread that does blocking work, one job after the other, and hands each result back as a message
- * to the main loop.
+ * A thread that does blocking work, one job after the other, and hands each result back as a
+ * message to the main loop.
  */
 #pragma once
 

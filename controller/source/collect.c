@@ -47,8 +47,7 @@ static bool same_topology(const struct snapshot *a, const struct topology *b)
 {
 	if (!a || a->topology.n_nodes != b->n_nodes)
 		return false;
-	topology_foreach(n, b)
-	{
+	topology_foreach (n, b) {
 		if (a->topology.node[n].id != b->node[n].id)
 			return false;
 	}
@@ -69,8 +68,7 @@ static void fill_nodes(struct context *x)
 
 	x->s->topology = x->nodes->topology;
 	cpustat_read(x->c->fs, &x->s->topology, &cpus); /* unreadable: nodes look idle */
-	topology_foreach(n, &x->s->topology)
-	{
+	topology_foreach (n, &x->s->topology) {
 		struct snap_node *node = &x->s->node[n];
 		const struct huge_pool *pool =
 			nodes_pool(x->nodes, n, x->nodes->huge_default_bytes);
@@ -122,7 +120,8 @@ static int find_process(struct context *x, const struct virt_vm *v, struct snap_
 	unsigned pid;
 	int r;
 
-	r = hostfs_read(x->c->fs, HOST_LIMIT_SMALL, &text, &len, "run/libvirt/qemu/%s.pid", v->name);
+	r = hostfs_read(
+		x->c->fs, HOST_LIMIT_SMALL, &text, &len, "run/libvirt/qemu/%s.pid", v->name);
 	if (r != 0)
 		return r;
 	while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
@@ -146,20 +145,19 @@ static int find_process(struct context *x, const struct virt_vm *v, struct snap_
 	return 0;
 }
 
-static void fill_allowed(struct context *x, const struct vm_cgroup *cg, const struct virt_vm *v,
-	struct snap_vm *vm)
+static void fill_allowed(
+	struct context *x, const struct vm_cgroup *cg, const struct virt_vm *v, struct snap_vm *vm)
 {
 	struct cgroup_allowed allowed = {0};
 
 	vm->allowed_cpus = x->nodes->cpus_online;
-	topology_foreach(n, &x->s->topology)
-	{
+	topology_foreach (n, &x->s->topology) {
 		/* memory-only nodes only where a policy lists them */
 		if (x->s->topology.node[n].has_memory && x->s->topology.node[n].has_cpu)
 			idset_add(&vm->allowed_mems, x->s->topology.node[n].id);
 	}
-	if (cg && cgroup_allowed_read(x->c->fs, cg, &x->nodes->cpus_online, &x->nodes->online,
-			  &allowed) == 0) {
+	if (cg && cgroup_allowed_read(
+			  x->c->fs, cg, &x->nodes->cpus_online, &x->nodes->online, &allowed) == 0) {
 		idset_and(&vm->allowed_cpus, &allowed.cpus);
 		idset_and(&vm->allowed_mems, &allowed.mems);
 		cgroup_allowed_clear(&allowed);
@@ -196,8 +194,8 @@ static const struct snap_vcpu *same_vcpu(const struct snap_vm *prev, unsigned id
 	return NULL;
 }
 
-static void fill_run_time(struct context *x, pid_t pid, const struct snap_vcpu *before,
-	struct snap_vcpu *vcpu)
+static void fill_run_time(
+	struct context *x, pid_t pid, const struct snap_vcpu *before, struct snap_vcpu *vcpu)
 {
 	struct thread_schedstat ss;
 
@@ -228,8 +226,8 @@ static int fill_vcpu(struct context *x, const struct snap_vm *vm, const struct s
 		vcpu->idle = true;
 		return 0;
 	}
-	vcpu->node = st.last_cpu < 0 ? -1
-				     : topology_node_of_cpu(&x->s->topology, (unsigned)st.last_cpu);
+	vcpu->node =
+		st.last_cpu < 0 ? -1 : topology_node_of_cpu(&x->s->topology, (unsigned)st.last_cpu);
 	fill_run_time(x, vm->pid, before, vcpu);
 	if (thread_status_read(x->c->fs, vm->pid, vcpu->tid, &status) == 0 && status.has_cpus)
 		*affinity = status.cpus;
@@ -238,8 +236,7 @@ static int fill_vcpu(struct context *x, const struct snap_vm *vm, const struct s
 	if (r < 0)
 		return r;
 	*denied &= reading.state == READING_NO_PERMISSION;
-	*fresh |= fold_vcpu(
-		x->s->topology.n_nodes, x->same_nodes ? before : NULL, &reading, vcpu);
+	*fresh |= fold_vcpu(x->s->topology.n_nodes, x->same_nodes ? before : NULL, &reading, vcpu);
 	return 0;
 }
 
@@ -259,8 +256,8 @@ static int fill_vcpus(struct context *x, const struct vm_cgroup *cg, const struc
 			threads.one_for_all ? " (single-threaded emulation)" : "");
 		return snap_vm_alloc(vm, 0, x->s->topology.n_nodes);
 	}
-	r = snap_vm_alloc(vm, (unsigned)MIN2(threads.n, (size_t)SNAPSHOT_VCPUS_MAX),
-		x->s->topology.n_nodes);
+	r = snap_vm_alloc(
+		vm, (unsigned)MIN2(threads.n, (size_t)SNAPSHOT_VCPUS_MAX), x->s->topology.n_nodes);
 	if (r < 0)
 		return r;
 	obs->affinity = calloc(vm->n_vcpus, sizeof(*obs->affinity));
@@ -292,16 +289,15 @@ static void read_numa_maps(struct context *x, struct snap_vm *vm, struct observe
 	uint64_t begin = clock_now_ns();
 
 	obs->maps_read_ns = x->c->now_ns;
-	if (!use || memory_use_read(x->c->fs, vm->pid, &x->s->topology, &units, &obs->ram, NULL,
-			    use) != 0)
+	if (!use || memory_use_read(
+			    x->c->fs, vm->pid, &x->s->topology, &units, &obs->ram, NULL, use) != 0)
 		return;
 	obs->maps_cost_ns = clock_now_ns() - begin;
 	obs->bound = use->bound;
 	vm->memory_hugetlb |= use->hugetlb;
 	if (x->c->pages)
 		return;
-	topology_foreach(n, &x->s->topology)
-	{
+	topology_foreach (n, &x->s->topology) {
 		vm->mem_bytes[n] = use->bytes[MEMORY_GUEST_RAM][n];
 	}
 	vm->has_memory = true;
@@ -354,8 +350,8 @@ static void fill_memory(struct context *x, struct snap_vm *vm, struct observed_v
 }
 
 /* Returns HOST_E_GONE if the VM has ended meanwhile. */
-static int fill_vm(struct context *x, const struct virt_vm *v, struct snap_vm *vm,
-	struct observed_vm *obs)
+static int fill_vm(
+	struct context *x, const struct virt_vm *v, struct snap_vm *vm, struct observed_vm *obs)
 {
 	_cleanup_(vm_cgroup_clear) struct vm_cgroup cg = {0};
 	const struct snap_vm *prev;
@@ -387,7 +383,8 @@ static int fill_vm(struct context *x, const struct virt_vm *v, struct snap_vm *v
 	fill_fixed_memory(v, obs->bound, vm);
 	fold_moved_memory(x->s->topology.n_nodes, prev, vm);
 	return thread_stat_read(x->c->fs, vm->pid, 0, &(struct thread_stat){0}) == HOST_E_GONE
-		       ? HOST_E_GONE : 0;
+		       ? HOST_E_GONE
+		       : 0;
 }
 
 static int fill_vms(struct context *x)

@@ -36,9 +36,9 @@ struct collect {
 	const struct page_ops *pages; /* NULL: numa_maps instead (a captured host) */
 	const struct settings *settings;
 	const struct virt_list *vms;
-	const struct snapshot *prev;     /* NULL: the first */
+	const struct snapshot *prev; /* NULL: the first */
 	const struct observed *prev_observed;
-	uint64_t now_ns;                 /* when the collecting began */
+	uint64_t now_ns; /* when the collecting began */
 	/* out; own; NULL after a failure */
 	struct snapshot *snapshot;
 	struct observed *observed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Why not numa_maps every time: it walks all page tables of the process under its mmap lock (seconds
- * for hundreds of GB). Asking for a few thousand pages costs the same for any guest.
+ * Why not numa_maps every time: it walks all page tables of the process under its mmap lock
+ * (seconds for hundreds of GB). Asking for a few thousand pages costs the same for any guest.
  */
 #include "controller/source/residency.h"
 
@@ -35,8 +35,9 @@ static int flush(struct sampler *s)
 	if (!s->n)
 		return 0;
 	if (s->ops->move_pages(s->ops->userdata, s->pid, s->n, s->page, NULL, s->status, 0) < 0)
-		return errno == ESRCH ? HOST_E_GONE
-		       : errno == EPERM || errno == EACCES ? HOST_E_PERM : HOST_E_IO;
+		return errno == ESRCH                      ? HOST_E_GONE
+		       : errno == EPERM || errno == EACCES ? HOST_E_PERM
+							   : HOST_E_IO;
 	for (unsigned i = 0; i < s->n; i++) {
 		int n = s->status[i] < 0 ? -1 : topology_index(s->t, (unsigned)s->status[i]);
 
@@ -53,7 +54,8 @@ static int sample_range(struct sampler *s, const struct guestram_range *range, u
 	int r = 0;
 
 	s->bytes_each = page * stride;
-	for (uint64_t i = first % stride; r == 0 && range->start + i * page < range->end; i += stride) {
+	for (uint64_t i = first % stride; r == 0 && range->start + i * page < range->end;
+		i += stride) {
 		s->page[s->n++] = (void *)(uintptr_t)(range->start + i * page);
 		if (s->n == BATCH)
 			r = flush(s);

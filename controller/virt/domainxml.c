@@ -72,11 +72,19 @@ static uint64_t unit_bytes(const xmlChar *unit)
 		const char *name;
 		uint64_t bytes;
 	} units[] = {
-		{"b", 1}, {"bytes", 1},
-		{"KB", 1000}, {"k", 1024}, {"KiB", 1024},
-		{"MB", 1000000}, {"M", UINT64_C(1) << 20}, {"MiB", UINT64_C(1) << 20},
-		{"GB", 1000000000}, {"G", UINT64_C(1) << 30}, {"GiB", UINT64_C(1) << 30},
-		{"TB", UINT64_C(1000000000000)}, {"T", UINT64_C(1) << 40},
+		{"b", 1},
+		{"bytes", 1},
+		{"KB", 1000},
+		{"k", 1024},
+		{"KiB", 1024},
+		{"MB", 1000000},
+		{"M", UINT64_C(1) << 20},
+		{"MiB", UINT64_C(1) << 20},
+		{"GB", 1000000000},
+		{"G", UINT64_C(1) << 30},
+		{"GiB", UINT64_C(1) << 30},
+		{"TB", UINT64_C(1000000000000)},
+		{"T", UINT64_C(1) << 40},
 		{"TiB", UINT64_C(1) << 40},
 	};
 
@@ -153,8 +161,8 @@ static void read_numatune(xmlNodePtr domain, struct virt_vm *vm)
 		vm->numatune_restrictive = mode && strcmp((const char *)mode, "restrictive") == 0;
 		vm->placement_auto |= placement && strcmp((const char *)placement, "auto") == 0;
 		/* the live XML has plain ranges; anything else counts as "there is a nodeset" */
-		if (set && idset_parse_list((const char *)set, strlen((const char *)set),
-				   &vm->nodeset) == 0)
+		if (set && idset_parse_list(
+				   (const char *)set, strlen((const char *)set), &vm->nodeset) == 0)
 			vm->has_nodeset = !idset_empty(&vm->nodeset);
 	}
 	for (; memnode; memnode = next_named(memnode)) {

@@ -57,7 +57,8 @@ int virt_events_start(void)
 	int r;
 
 	virSetErrorFunc(NULL, swallow_error);
-	if (virEventRegisterDefaultImpl() < 0 || virEventAddTimeout(1000, idle_timer, NULL, NULL) < 0)
+	if (virEventRegisterDefaultImpl() < 0 ||
+		virEventAddTimeout(1000, idle_timer, NULL, NULL) < 0)
 		return -ENOMEM;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -200,8 +201,7 @@ static int connect_to(struct virt_session *s)
 	return 0;
 }
 
-int virt_session_new(
-	const char *uri, virt_notify notify, void *userdata, struct virt_session **ret)
+int virt_session_new(const char *uri, virt_notify notify, void *userdata, struct virt_session **ret)
 {
 	struct virt_session *s = calloc(1, sizeof(*s));
 
@@ -370,8 +370,7 @@ int virt_session_pin_vcpu(
 		snprintf(s->error, sizeof(s->error), "no connection to libvirt");
 		return VIRT_E_LOST;
 	}
-	idset_foreach(cpu, cpus)
-	{
+	idset_foreach (cpu, cpus) {
 		map[cpu / 8] |= (unsigned char)(1u << (cpu % 8));
 		last = cpu;
 	}

@@ -2,8 +2,8 @@
 /*
  * The libvirt client. Two kinds of threads use it:
  *
- *  - the event thread, started by virt_events_start(): libvirt's own event loop. The notify callback
- *    is called there;
+ *  - the event thread, started by virt_events_start(): libvirt's own event loop. The notify
+ * callback is called there;
  *  - one worker, which makes all the (blocking) calls below it. They are not to be made from two
  *    threads at once.
  *

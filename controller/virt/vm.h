@@ -19,8 +19,8 @@ struct virt_vm {
 	unsigned n_backends;
 	uint64_t backend_bytes[VIRT_CELLS_MAX]; /* guest cells' memory, or all of it in one */
 	bool hugepages;
-	bool pci_hostdev;    /* VFIO holds the guest's pages */
-	bool placement_auto; /* numad chose, which is the operator's word */
+	bool pci_hostdev;     /* VFIO holds the guest's pages */
+	bool placement_auto;  /* numad chose, which is the operator's word */
 	char vcpu_cpuset[64]; /* <vcpu cpuset=>, "" if absent; for messages (cut if long) */
 	bool numatune_strict; /* memory mode strict, or a strict memnode */
 	bool numatune_restrictive;
@@ -34,8 +34,8 @@ struct virt_vm {
 
 struct virt_list {
 	unsigned n_vms;
-	struct virt_vm *vm;  /* own; ascending name, then UUID */
-	unsigned n_odd;      /* VMs that could not be described and were left out */
+	struct virt_vm *vm;          /* own; ascending name, then UUID */
+	unsigned n_odd;              /* VMs that could not be described and were left out */
 	char odd[SNAPSHOT_TEXT_MAX]; /* the first of them, and why */
 };
 

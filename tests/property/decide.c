@@ -68,8 +68,7 @@ static bool allowed_and_headroom(uint64_t seed, unsigned size, char *why, size_t
 		int64_t free_bytes[TOPOLOGY_NODES_MAX];
 
 		decide_once(s, &h, &p);
-		topology_foreach(n, &s->topology)
-		{
+		topology_foreach (n, &s->topology) {
 			free_bytes[n] = (int64_t)s->node[n].mem_free_bytes;
 		}
 		for (unsigned i = 0; i < s->n_vms; i++) {
@@ -86,23 +85,25 @@ static bool allowed_and_headroom(uint64_t seed, unsigned size, char *why, size_t
 			}
 			if (!v->move_bytes)
 				continue;
-			if (vm->memory_fixed || !idset_has(&vm->allowed_mems,
-							s->topology.node[v->target].id)) {
-				snprintf(why, n_why, "memory of %s goes where it may not", vm->name);
+			if (vm->memory_fixed ||
+				!idset_has(&vm->allowed_mems, s->topology.node[v->target].id)) {
+				snprintf(
+					why, n_why, "memory of %s goes where it may not", vm->name);
 				return false;
 			}
 			free_bytes[v->target] -= (int64_t)v->move_bytes;
 		}
-		topology_foreach(n, &s->topology)
-		{
-			if (free_bytes[n] < (int64_t)s->node[n].mem_free_bytes && free_bytes[n] < 0) {
+		topology_foreach (n, &s->topology) {
+			if (free_bytes[n] < (int64_t)s->node[n].mem_free_bytes &&
+				free_bytes[n] < 0) {
 				int64_t back = 0;
 
 				for (unsigned i = 0; i < s->n_vms; i++)
 					if (p.vm[i].move_bytes && p.vm[i].target != (int)n)
 						back += (int64_t)s->vm[i].mem_bytes[n];
 				if (free_bytes[n] + back < 0) {
-					snprintf(why, n_why, "node %u is filled beyond its memory", n);
+					snprintf(why, n_why, "node %u is filled beyond its memory",
+						n);
 					return false;
 				}
 			}
@@ -144,8 +145,7 @@ static uint64_t mean_distance(const struct snapshot *s)
 			if (s->vm[i].data != DATA_OK)
 				continue; /* what it touches is not known to the decision */
 			snap_vcpu_task_faults(s, v, task);
-			topology_foreach(n, &s->topology)
-			{
+			topology_foreach (n, &s->topology) {
 				sum += task[n] * s->topology.distance[v->node][n];
 				faults += task[n];
 			}
@@ -156,10 +156,8 @@ static uint64_t mean_distance(const struct snapshot *s)
 /* Asymmetric or garbage tables cannot be promised this: the weights know no direction. */
 static bool is_plain(const struct topology *t)
 {
-	topology_foreach(i, t)
-	{
-		topology_foreach(k, t)
-		{
+	topology_foreach (i, t) {
+		topology_foreach (k, t) {
 			if (t->distance[i][k] != t->distance[k][i] || !t->node[i].has_cpu)
 				return false;
 		}
@@ -194,8 +192,7 @@ static bool cpu_imbalance_is_bounded(uint64_t seed, unsigned size, char *why, si
 	_cleanup_(history_clearp) struct history h = {0};
 	uint64_t busy_before[TOPOLOGY_NODES_MAX], most = 0;
 
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		uint64_t cpus = idset_count(&s->topology.node[n].cpus);
 
 		busy_before[n] = s->node[n].busy_permille;
@@ -208,15 +205,15 @@ static bool cpu_imbalance_is_bounded(uint64_t seed, unsigned size, char *why, si
 		decide_once(s, &h, &p);
 		apply(s, &h, &p);
 	}
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		uint64_t cpus = idset_count(&s->topology.node[n].cpus);
 		uint64_t now = cpus ? s->node[n].busy_permille * UINT64_C(1000) / cpus : 0;
 
 		/* a node ends with spare capacity, or no busier than the busiest one began */
 		if (now > MAX2(most, UINT64_C(1000000) * 100 / set.cpu_pct)) {
-			snprintf(why, n_why, "node %u ends at %" PRIu64 ", the busiest began at %" PRIu64,
-				n, now, most);
+			snprintf(why, n_why,
+				"node %u ends at %" PRIu64 ", the busiest began at %" PRIu64, n,
+				now, most);
 			return false;
 		}
 	}
@@ -232,7 +229,8 @@ static bool same_action(const struct vm_plan *a, const struct vm_plan *b)
 static bool scaling_faults_changes_nothing(uint64_t seed, unsigned size, char *why, size_t n_why)
 {
 	struct gen g = {seed}, g2 = {seed};
-	_cleanup_snapshot_ struct snapshot *s = gen_snapshot(&g, size), *t = gen_snapshot(&g2, size);
+	_cleanup_snapshot_ struct snapshot *s = gen_snapshot(&g, size),
+					   *t = gen_snapshot(&g2, size);
 	_cleanup_(history_clearp) struct history h = {0}, k = {0};
 	_cleanup_plan_ struct plan p = {0}, q = {0};
 
@@ -256,7 +254,8 @@ static bool scaling_faults_changes_nothing(uint64_t seed, unsigned size, char *w
 static bool the_order_of_vms_does_not_matter(uint64_t seed, unsigned size, char *why, size_t n_why)
 {
 	struct gen g = {seed}, g2 = {seed};
-	_cleanup_snapshot_ struct snapshot *s = gen_snapshot(&g, size), *t = gen_snapshot(&g2, size);
+	_cleanup_snapshot_ struct snapshot *s = gen_snapshot(&g, size),
+					   *t = gen_snapshot(&g2, size);
 	_cleanup_(history_clearp) struct history h = {0}, k = {0};
 	_cleanup_plan_ struct plan p = {0}, q = {0};
 
@@ -280,10 +279,10 @@ static bool the_order_of_vms_does_not_matter(uint64_t seed, unsigned size, char 
 	return true;
 }
 
-#define PROPERTY(name)                                                                             \
-	static void test_##name(struct tap *tap_)                                                  \
-	{                                                                                          \
-		property_run(tap_, name);                                                          \
+#define PROPERTY(name)                            \
+	static void test_##name(struct tap *tap_) \
+	{                                         \
+		property_run(tap_, name);         \
 	}
 PROPERTY(allowed_and_headroom)
 PROPERTY(a_still_host_comes_to_rest)

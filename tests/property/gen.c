@@ -26,20 +26,20 @@ bool gen_chance(struct gen *g, unsigned permille)
 
 static void gen_distances(struct gen *g, struct topology *t)
 {
-	uint16_t near = (uint16_t)gen_range(g, 11, 21), far = (uint16_t)(near + gen_range(g, 1, 15));
+	uint16_t near = (uint16_t)gen_range(g, 11, 21),
+		 far = (uint16_t)(near + gen_range(g, 1, 15));
 	unsigned kind = (unsigned)gen_range(g, 0, 3);
 
-	topology_foreach(i, t)
-	{
-		topology_foreach(k, t)
-		{
+	topology_foreach (i, t) {
+		topology_foreach (k, t) {
 			unsigned hop = i > k ? i - k : k - i;
 
-			t->distance[i][k] = i == k ? 10
-					    : kind == 0 ? near
-					    : kind == 1 ? (hop == 1 || hop == t->n_nodes - 1 ? near : far)
-					    : kind == 2 ? (i / 2 == k / 2 ? near : far)
-							: (uint16_t)gen_range(g, 0, 300);
+			t->distance[i][k] =
+				i == k      ? 10
+				: kind == 0 ? near
+				: kind == 1 ? (hop == 1 || hop == t->n_nodes - 1 ? near : far)
+				: kind == 2 ? (i / 2 == k / 2 ? near : far)
+					    : (uint16_t)gen_range(g, 0, 300);
 		}
 	}
 }
@@ -50,8 +50,7 @@ void gen_topology(struct gen *g, struct topology *t)
 
 	memset(t, 0, sizeof(*t));
 	t->n_nodes = (unsigned)gen_range(g, 1, 8);
-	topology_foreach(n, t)
-	{
+	topology_foreach (n, t) {
 		struct topology_node *node = &t->node[n];
 		bool plain = n == 0;
 
@@ -84,15 +83,15 @@ static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 	vm->foreign_pin = gen_chance(g, 100);
 	if (snap_vm_alloc(vm, n_vcpus, s->topology.n_nodes) < 0)
 		abort();
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		if (s->topology.node[n].has_cpu && (n == 0 || gen_chance(g, 900)))
 			idset_or(&vm->allowed_cpus, &s->topology.node[n].cpus);
 		if (s->topology.node[n].has_memory && s->topology.node[n].has_cpu &&
 			(n == 0 || gen_chance(g, 900)))
 			idset_add(&vm->allowed_mems, s->topology.node[n].id);
 		if (s->topology.node[n].has_memory) {
-			vm->mem_bytes[n] = gen_chance(g, 500) ? 0 : gen_range(g, 0, left >> 12) << 12;
+			vm->mem_bytes[n] =
+				gen_chance(g, 500) ? 0 : gen_range(g, 0, left >> 12) << 12;
 			left -= vm->mem_bytes[n];
 		}
 	}
@@ -133,8 +132,7 @@ struct snapshot *gen_snapshot(struct gen *g, unsigned size)
 		abort();
 	for (unsigned i = 0; i < s->n_vms; i++)
 		gen_vm(g, s, i);
-	topology_foreach(n, &s->topology)
-	{
+	topology_foreach (n, &s->topology) {
 		uint64_t used = 0;
 
 		for (unsigned i = 0; i < s->n_vms; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random hosts from a seed. The same seed and size give the same host; a smaller size gives a smaller
- * one, which is all the shrinking there is: a failing seed is tried again with half the size for as
- * long as it fails.
+ * Random hosts from a seed. The same seed and size give the same host; a smaller size gives a
+ * smaller one, which is all the shrinking there is: a failing seed is tried again with half the
+ * size for as long as it fails.
  *
  * NUMAHERD_SEED: only that seed. NUMAHERD_CASES: how many (default 400).
  */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The oracle's eye: where each page of a test guest lies and where its vCPUs run, asked of the kernel
- * directly and without a line of the daemon's code. What is touched how often is known from the
- * guest's own counts; putting both together is the scenario runner's work.
+ * The oracle's eye: where each page of a test guest lies and where its vCPUs run, asked of the
+ * kernel directly and without a line of the daemon's code. What is touched how often is known from
+ * the guest's own counts; putting both together is the scenario runner's work.
  *
  *   numaherd-oracle INTERVAL_MS SAMPLES VM:PID:RAM_BYTES[:START+BYTES]... ...
  *
- * Prints one JSON object a line: the monotonic time, the kernel's migration counters, and per VM for
- * "ram" and each region the pages by node, and per vCPU the CPUs it was seen on in this interval.
- * SAMPLES 0 goes on until it is killed. A VM whose process is gone is printed as such.
+ * Prints one JSON object a line: the monotonic time, the kernel's migration counters, and per VM
+ * for "ram" and each region the pages by node, and per vCPU the CPUs it was seen on in this
+ * interval. SAMPLES 0 goes on until it is killed. A VM whose process is gone is printed as such.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -84,7 +84,8 @@ int main(int argc, char **argv)
 	}
 	start = find_ram(pid, bytes);
 	if (!start) {
-		fprintf(stderr, "numaherd-placer: no mapping of %" PRIu64 " bytes in %d\n", bytes, pid);
+		fprintf(stderr, "numaherd-placer: no mapping of %" PRIu64 " bytes in %d\n", bytes,
+			pid);
 		return 1;
 	}
 	for (int try = 0; try < TRIES; try++) {

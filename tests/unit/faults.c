@@ -57,7 +57,8 @@ static void undoing_one_pass(struct tap *tap_)
 	CHECK_INT(faults_undo_decay(1000, 1700, 0, &inexact), 0);
 	for (uint64_t old = 0; old < 300; old++)
 		for (uint64_t window = 0; window < 50; window++)
-			CHECK(faults_undo_decay(old, faults_fold(old, window), 1, &inexact) == window);
+			CHECK(faults_undo_decay(old, faults_fold(old, window), 1, &inexact) ==
+				window);
 }
 
 static void undoing_several_passes(struct tap *tap_)

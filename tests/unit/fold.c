@@ -7,8 +7,12 @@ static const struct settings set = SETTINGS_DEFAULT;
 
 static struct fault_reading reading(uint64_t seq, uint64_t total, uint64_t *value)
 {
-	return (struct fault_reading){.state = READING_OK, .has_stats = true, .decayed = true,
-		.scan_seq = seq, .total_faults = total, .value = value};
+	return (struct fault_reading){.state = READING_OK,
+		.has_stats = true,
+		.decayed = true,
+		.scan_seq = seq,
+		.total_faults = total,
+		.value = value};
 }
 
 static void windows_fold_and_the_kernels_decay_is_undone(struct tap *tap_)

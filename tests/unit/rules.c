@@ -20,7 +20,8 @@ static void idle_destination(struct tap *tap_)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
-		CHECK_INT(rules_idle_destination(RULES_KERNEL_BEFORE_2018, v[i].may, v[i].imp, v[i].best),
+		CHECK_INT(rules_idle_destination(
+				  RULES_KERNEL_BEFORE_2018, v[i].may, v[i].imp, v[i].best),
 			v[i].before ? RULES_MOVE : RULES_REJECT);
 		CHECK_INT(rules_idle_destination(RULES_KERNEL_2018, v[i].may, v[i].imp, v[i].best),
 			v[i].kernel ? RULES_MOVE : RULES_REJECT);
@@ -57,13 +58,16 @@ static void running_destination(struct tap *tap_)
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
 		long got = 0;
 
-		CHECK_INT(rules_running_destination(RULES_KERNEL, v[i].may, v[i].move_imp, v[i].imp,
-				  v[i].best, &got), v[i].kernel);
+		CHECK_INT(rules_running_destination(
+				  RULES_KERNEL, v[i].may, v[i].move_imp, v[i].imp, v[i].best, &got),
+			v[i].kernel);
 		CHECK_INT(got, v[i].kernel_imp);
 		CHECK_INT(rules_running_destination(RULES_KERNEL_2018, v[i].may, v[i].move_imp,
-				  v[i].imp, v[i].best, &got), v[i].kernel);
-		CHECK_INT(rules_running_destination(RULES_NUMAHERD, v[i].may, v[i].move_imp, v[i].imp,
-				  v[i].best, &got), v[i].nh);
+				  v[i].imp, v[i].best, &got),
+			v[i].kernel);
+		CHECK_INT(rules_running_destination(RULES_NUMAHERD, v[i].may, v[i].move_imp,
+				  v[i].imp, v[i].best, &got),
+			v[i].nh);
 	}
 }
 

@@ -78,8 +78,8 @@ static void memory_on_two_of_eight_D34(struct tap *tap_)
 	idset_add(&only4, 4);
 	CHECK_INT(topology_nearest_memory_node(&t, 1, &only4), 4);
 	/* (a) four nodes, memory on 1 and 2, all 12: a tie goes to the lowest id */
-	fill_topology(&t, 4, (uint16_t[]){10, 12, 12, 12, 12, 10, 12, 12, 12, 12, 10, 12, 12, 12, 12,
-				     10}, 4);
+	fill_topology(&t, 4,
+		(uint16_t[]){10, 12, 12, 12, 12, 10, 12, 12, 12, 12, 10, 12, 12, 12, 12, 10}, 4);
 	t.node[0].has_memory = t.node[3].has_memory = false;
 	CHECK_INT(topology_nearest_memory_node(&t, 0, NULL), 1);
 }

@@ -14,7 +14,8 @@ struct vector {
 static void check(struct tap *tap_, const struct topology *t, const struct vector *v)
 {
 	for (unsigned n = 0; n < t->n_nodes; n++)
-		CHECK_INT(weight_of(t, v->faults, n, v->limit ? v->limit : t->max_distance), v->want[n]);
+		CHECK_INT(weight_of(t, v->faults, n, v->limit ? v->limit : t->max_distance),
+			v->want[n]);
 }
 
 static void direct(struct tap *tap_)
@@ -64,8 +65,9 @@ static void on_eight_nodes(struct tap *tap_)
 
 	fill_eight(&t, 16, 32);
 	check(tap_, &t, &(struct vector){{0, 500, 0, 0, 0, 500}, 16, {0, 500, 0, 0, 0, 500}});
-	check(tap_, &t, &(struct vector){{0, 500, 0, 0, 0, 500}, 32,
-				{500, 500, 500, 500, 500, 500, 500, 500}});
+	check(tap_, &t,
+		&(struct vector){
+			{0, 500, 0, 0, 0, 500}, 32, {500, 500, 500, 500, 500, 500, 500, 500}});
 }
 
 static void on_subnuma(struct tap *tap_)
@@ -73,8 +75,9 @@ static void on_subnuma(struct tap *tap_)
 	struct topology t;
 
 	fill_topology(&t, 6, subnuma, 6);
-	check(tap_, &t, &(struct vector){{100, 100, 100, 100, 100, 100}, ANY,
-				{470, 515, 515, 470, 515, 515}});
+	check(tap_, &t,
+		&(struct vector){
+			{100, 100, 100, 100, 100, 100}, ANY, {470, 515, 515, 470, 515, 515}});
 }
 
 static void all_distances_10_D37(struct tap *tap_)

@@ -14,10 +14,12 @@ static void a_plain_domain(struct tap *tap_)
 {
 	struct virt_vm vm;
 
-	CHECK_INT(parse("<domain type='kvm' id='1'><name>a b</name>"
-			"<uuid>ef1a7290-68fb-44f5-8d51-22024f44b939</uuid>"
-			"<memory unit='KiB'>262144</memory><vcpu placement='static'>2</vcpu></domain>",
-			  &vm), 0);
+	CHECK_INT(
+		parse("<domain type='kvm' id='1'><name>a b</name>"
+		      "<uuid>ef1a7290-68fb-44f5-8d51-22024f44b939</uuid>"
+		      "<memory unit='KiB'>262144</memory><vcpu placement='static'>2</vcpu></domain>",
+			&vm),
+		0);
 	CHECK_STR(vm.name, "a b");
 	CHECK_STR(vm.uuid, "ef1a7290-68fb-44f5-8d51-22024f44b939");
 	CHECK_INT(vm.max_vcpus, 2);
@@ -35,7 +37,9 @@ static void guest_cells_and_numatune_D16(struct tap *tap_)
 			"<numatune><memory mode='strict' nodeset='0-1'/>"
 			"<memnode cellid='0' mode='strict' nodeset='0'/></numatune>"
 			"<cpu><numa><cell id='0' cpus='0-3' memory='2' unit='GiB'/>"
-			"<cell id='1' memory='2097152'/></numa></cpu></domain>", &vm), 0);
+			"<cell id='1' memory='2097152'/></numa></cpu></domain>",
+			  &vm),
+		0);
 	CHECK_INT(vm.n_backends, 2);
 	CHECK_INT(vm.backend_bytes[0], INT64_C(2) << 30);
 	CHECK_INT(vm.backend_bytes[1], INT64_C(2) << 30);
@@ -52,7 +56,9 @@ static void devices_hugepages_and_auto(struct tap *tap_)
 			"<memoryBacking><hugepages/></memoryBacking><devices>"
 			"<hostdev mode='subsystem' type='usb'/>"
 			"<hostdev mode='subsystem' type='pci' managed='yes'/></devices>"
-			"<x:policy xmlns:x='urn:other'><x:vcpu>9</x:vcpu></x:policy></domain>", &vm), 0);
+			"<x:policy xmlns:x='urn:other'><x:vcpu>9</x:vcpu></x:policy></domain>",
+			  &vm),
+		0);
 	CHECK(vm.pci_hostdev && vm.hugepages && vm.placement_auto);
 	CHECK_STR(vm.vcpu_cpuset, "1-4,^3");
 }
@@ -60,7 +66,11 @@ static void devices_hugepages_and_auto(struct tap *tap_)
 static void odd_domains_are_refused(struct tap *tap_)
 {
 	static const char *const odd[] = {
-		"", "<", "<domain>", "<network/>", "not xml",
+		"",
+		"<",
+		"<domain>",
+		"<network/>",
+		"not xml",
 		"<domain><vcpu>2</vcpu></domain>",
 		"<domain><memory>0</memory><vcpu>2</vcpu></domain>",
 		"<domain><memory unit='furlong'>1</memory><vcpu>2</vcpu></domain>",
@@ -80,5 +90,5 @@ static void odd_domains_are_refused(struct tap *tap_)
 	}
 }
 
-TAP_MAIN(TEST(a_plain_domain), TEST(guest_cells_and_numatune_D16),
-	TEST(devices_hugepages_and_auto), TEST(odd_domains_are_refused))
+TAP_MAIN(TEST(a_plain_domain), TEST(guest_cells_and_numatune_D16), TEST(devices_hugepages_and_auto),
+	TEST(odd_domains_are_refused))

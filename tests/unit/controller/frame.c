@@ -27,7 +27,8 @@ static void messages_split_at_every_byte(struct tap *tap_)
 
 static void what_is_no_object_is_refused(struct tap *tap_)
 {
-	static const char *const odd[] = {"[1]", "1", "null", "", "{", "{}x", "\xff\xfe", "{\"a\":}"};
+	static const char *const odd[] = {
+		"[1]", "1", "null", "", "{", "{}x", "\xff\xfe", "{\"a\":}"};
 
 	for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
 		struct json_object *o = NULL;

@@ -10,11 +10,11 @@
 
 /* A kernel that does as it is told: pages of one range, each somewhere, some of them stuck. */
 struct fake {
-	int node[PAGES];   /* -1: absent */
+	int node[PAGES]; /* -1: absent */
 	bool busy[PAGES];
-	unsigned thp;      /* >1: moving one page of a block moves all, the others report busy */
-	int call_errno;    /* of the moving call */
-	int page_error;    /* status of every page that should move */
+	unsigned thp;   /* >1: moving one page of a block moves all, the others report busy */
+	int call_errno; /* of the moving call */
+	int page_error; /* status of every page that should move */
 	unsigned moves, longest;
 	uint64_t clock, slept;
 	unsigned stop_after;

@@ -35,7 +35,8 @@ static void teardown(struct fixture *f)
 
 static enum pins_verdict check(struct fixture *f, uint64_t libvirt_ns, uint64_t proc_ns)
 {
-	return pins_check(&f->pins, f->vm, &f->v, libvirt_ns, f->affinity, proc_ns, &f->online, f->why);
+	return pins_check(
+		&f->pins, f->vm, &f->v, libvirt_ns, f->affinity, proc_ns, &f->online, f->why);
 }
 
 static void ask_both(struct fixture *f)
