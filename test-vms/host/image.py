@@ -7,20 +7,26 @@ left behind is never taken for an image.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import time
 
+import cache
+import process
+from errors import SetupError
+
+SUITE = "trixie"
 PACKAGES = """systemd-sysv dbus udev kmod iproute2 procps util-linux linux-image-amd64
     libvirt-daemon-system libvirt-clients libvirt-daemon-driver-qemu qemu-system-x86 numactl
     libnuma1 libjson-c5 libxml2 libsmartcols1 libncursesw6 libsystemd0 libpam-systemd polkitd
     openssh-server strace""".split()
 TOOLS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs", "ssh-keygen": "openssh-client",
          "qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils"}
-FREE_BYTES_NEEDED = 4 << 30
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+FREE_MIB_NEEDED = 4096
 IMAGE_SIZE = "3G"
 
 SSHD_CONFIG = """# the emulated test host: reached from its own machine only
@@ -28,6 +34,10 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 UsePAM no
 UseDNS no
+GSSAPIAuthentication no
+PrintMotd no
+PrintLastLog no
+X11Forwarding no
 HostKey /etc/ssh/ssh_host_ed25519_key
 Subsystem sftp internal-sftp
 MaxSessions 64
@@ -68,6 +78,7 @@ FILES = {
     "etc/systemd/system/emuhost-anchor.service": ANCHOR_UNIT,
     "etc/modules-load.d/emuhost.conf": "kvm_amd\nvirtio_net\n",
     "etc/sysctl.d/90-emuhost.conf": "kernel.panic_on_oops = 1\nkernel.panic = -1\n",
+    "etc/systemd/journald.conf.d/emuhost.conf": "[Journal]\nStorage=volatile\n",
     "etc/fstab": "/dev/vda / ext4 rw,noatime 0 0\n",
     "etc/hostname": "emuhost\n",
     "etc/hosts": "127.0.0.1 localhost emuhost\n",
@@ -80,17 +91,8 @@ MASK = """serial-getty@ttyS0.service getty@tty1.service apt-daily.timer apt-dail
     man-db.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer
     libvirt-guests.service systemd-timesyncd.service systemd-networkd.service
     systemd-resolved.service systemd-tmpfiles-clean.timer logrotate.timer ssh.socket
-    systemd-networkd-wait-online.service ldconfig.service numad.service""".split()
-
-
-class SetupError(Exception):
-    """Something on this machine is missing; the text says what and how to get it."""
-
-
-def cache_dir():
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(
-        os.environ.get("HOME") or "/root", ".cache")
-    return os.path.join(base, "numaherd")
+    systemd-networkd-wait-online.service ldconfig.service modprobe@drm.service modprobe@configfs.service
+    numad.service""".split()
 
 
 def image_key():
@@ -99,33 +101,24 @@ def image_key():
 
 
 def image_dir():
-    return os.path.join(cache_dir(), "host-" + image_key())
+    return os.path.join(cache.cache_dir(), "host-" + image_key())
 
 
-@contextlib.contextmanager
-def locked(path, progress):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w") as f:
-        try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another build of the emulated host")
-            fcntl.flock(f, fcntl.LOCK_EX)
-        yield
+def is_complete(directory):
+    return os.path.exists(os.path.join(directory, "root.raw"))
 
 
 def check_machine():
     if os.geteuid() != 0:
         raise SetupError("building the emulated host's image needs root (its files belong to root)")
-    missing = sorted({pkg for tool, pkg in TOOLS.items() if not shutil.which(
-        tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")})
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = {pkg for tool, pkg in TOOLS.items() if not shutil.which(tool, path=path)}
+    if not os.path.exists(KEYRING):
+        missing.add("debian-archive-keyring")
     if missing:
-        raise SetupError("missing tools; install them with: apt-get install " + " ".join(missing))
-    os.makedirs(cache_dir(), exist_ok=True)
-    free = shutil.disk_usage(cache_dir()).free
-    if free < FREE_BYTES_NEEDED:
-        raise SetupError("%s has %d MiB free, the image needs %d; make room or set XDG_CACHE_HOME"
-                         % (cache_dir(), free >> 20, FREE_BYTES_NEEDED >> 20))
+        raise SetupError("missing tools; install them with: apt-get install "
+                         + " ".join(sorted(missing)))
+    cache.need_space(FREE_MIB_NEEDED, "the image")
 
 
 def _mirror():
@@ -134,28 +127,76 @@ def _mirror():
                         "Origin: Debian"], capture_output=True, text=True)
     for line in sorted(set(r.stdout.splitlines())):
         uri, suite = (line.split() + ["", ""])[:2]
-        if suite and "security" not in suite and "security" not in uri:
+        if suite and "security" not in suite + uri and uri.startswith("http"):
             return uri
     return None
 
 
 def _run(argv, log, what, progress):
+    """Runs a step of the build, with a sign of life every ten seconds."""
     begin = time.monotonic()
-    progress(what)
+    if what:
+        progress(what)
     p = subprocess.Popen(argv, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                         cwd="/")
-    while True:
-        try:
-            code = p.wait(timeout=10)
-            break
-        except subprocess.TimeoutExpired:
-            progress("%s (%d s)" % (what, time.monotonic() - begin))
+                         cwd="/", preexec_fn=process.die_with_parent())
+    try:
+        while True:
+            try:
+                code = p.wait(timeout=10)
+                break
+            except subprocess.TimeoutExpired:
+                progress("%s (%d s)" % (what, time.monotonic() - begin))
+    except BaseException:
+        p.kill()
+        p.wait()
+        raise
     if code != 0:
         log.flush()
         with open(log.name, errors="replace") as f:
-            tail = "".join(f.readlines()[-15:])
-        raise SetupError("%s failed (exit %d); is the package archive reachable?\n%s"
-                         % (what, code, tail))
+            text = f.read()
+        hint = "; there is no network, or no way to the package archive" if re.search(
+            r"resolv|Failed to fetch|Could not connect|Network is unreachable", text) else ""
+        raise SetupError("%s failed (exit %d)%s\n%s" % (
+            what, code, hint, "\n".join(text.splitlines()[-15:])))
+
+
+def _in_namespace():
+    """Prefix that keeps a build's mounts and processes from outliving it, where that is allowed."""
+    prefix = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--"]
+    try:
+        ok = subprocess.run(prefix + ["true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        ok = False
+    return prefix if ok else []
+
+
+def _install(root, log, progress):
+    hook = ('mkdir -p "$1/etc/initramfs-tools/conf.d"; '
+            'printf "MODULES=list\\nCOMPRESS=cat\\n" > "$1/etc/initramfs-tools/conf.d/emuhost"; '
+            'printf "virtio_pci\\nvirtio_blk\\next4\\n" > "$1/etc/initramfs-tools/modules"')
+    argv = _in_namespace() + [
+        "mmdebstrap", "--variant=minbase", "--mode=root",
+        '--aptopt=Acquire::Languages "none"', '--aptopt=APT::Install-Recommends "false"',
+        '--aptopt=APT::Sandbox::User "root"', "--dpkgopt=force-unsafe-io"]
+    argv += ["--dpkgopt=path-exclude=/usr/share/%s/*" % d for d in ("doc", "man", "locale")]
+    argv += ["--essential-hook=" + hook, "--include=" + ",".join(PACKAGES), SUITE, root]
+    what = "installing Debian's '%s' into an image (once, one to two minutes)" % SUITE
+    mirror = _mirror()
+    if mirror:
+        try:
+            _run(argv + [mirror], log, what, progress)
+            return
+        except SetupError as e:
+            progress("%s\nthis machine's own archive did not do; trying the default one" % e)
+            cache.remove_tree(root)
+    _run(argv, log, what, progress)
+
+
+def _link(target, path):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    os.symlink(target, path)
 
 
 def _write_files(root, key_pub):
@@ -168,41 +209,23 @@ def _write_files(root, key_pub):
     with open(os.path.join(root, "root/.ssh/authorized_keys"), "w") as f:
         f.write(key_pub)
     units = os.path.join(root, "etc/systemd/system")
-    wants = os.path.join(units, "multi-user.target.wants")
-    os.makedirs(wants, exist_ok=True)
     for unit in ENABLE:
-        os.symlink("/etc/systemd/system/" + unit, os.path.join(wants, unit))
+        _link("/etc/systemd/system/" + unit, os.path.join(units, "multi-user.target.wants", unit))
     for unit in MASK:
-        with contextlib.suppress(FileExistsError):
-            os.symlink("/dev/null", os.path.join(units, unit))
-    net = os.path.join(root, "etc/libvirt/qemu/networks/autostart/default.xml")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(net)
-    for unit in ("default.target",):
-        with contextlib.suppress(FileExistsError):
-            os.symlink("/lib/systemd/system/multi-user.target", os.path.join(units, unit))
+        _link("/dev/null", os.path.join(units, unit))
+    _link("/lib/systemd/system/multi-user.target", os.path.join(units, "default.target"))
+    for name in ("etc/libvirt/qemu/networks/autostart/default.xml",):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(root, name))
 
 
 def _build_into(tmp, progress):
     root = os.path.join(tmp, "root")
     with open(os.path.join(tmp, "build.log"), "w") as log:
-        hook = ('mkdir -p "$1/etc/initramfs-tools/conf.d"; '
-                'echo MODULES=list > "$1/etc/initramfs-tools/conf.d/emuhost"; '
-                'echo COMPRESS=cat >> "$1/etc/initramfs-tools/conf.d/emuhost"; '
-                'printf "virtio_pci\\nvirtio_blk\\next4\\n" > "$1/etc/initramfs-tools/modules"')
-        argv = ["mmdebstrap", "--variant=minbase", "--mode=root",
-                '--aptopt=Acquire::Languages "none"', '--aptopt=APT::Install-Recommends "false"',
-                "--dpkgopt=force-unsafe-io", "--dpkgopt=path-exclude=/usr/share/doc/*",
-                "--dpkgopt=path-exclude=/usr/share/man/*",
-                "--dpkgopt=path-exclude=/usr/share/locale/*",
-                "--essential-hook=" + hook, "--include=" + ",".join(PACKAGES), "trixie", root]
-        mirror = _mirror()
-        if mirror:
-            argv.append(mirror)
-        _run(argv, log, "installing Debian 13 into an image (once, about a minute)", progress)
+        _install(root, log, progress)
         key = os.path.join(tmp, "key")
         _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "emuhost", "-f", key], log,
-             "making a key for it", lambda text: None)
+             "", progress)
         with open(key + ".pub") as f:
             _write_files(root, f.read())
         for kind in ("vmlinuz", "initrd.img"):
@@ -211,30 +234,30 @@ def _build_into(tmp, progress):
             shutil.copy(os.path.join(root, "boot", found[-1]), os.path.join(tmp, kind))
         _run(["mkfs.ext4", "-F", "-q", "-d", root, "-L", "root", os.path.join(tmp, "root.raw"),
               IMAGE_SIZE], log, "making its disk", progress)
-    shutil.rmtree(root)
+    cache.remove_tree(root)
 
 
 def _remove_old(keep):
-    for name in os.listdir(cache_dir()):
-        path = os.path.join(cache_dir(), name)
+    for name in os.listdir(cache.cache_dir()):
+        path = os.path.join(cache.cache_dir(), name)
         if name.startswith("host-") and path != keep and os.path.isdir(path):
-            shutil.rmtree(path, ignore_errors=True)
+            cache.remove_unless_held(path)
 
 
 def ensure_image(progress):
     """Directory with root.raw, vmlinuz, initrd.img, key."""
     final = image_dir()
-    if os.path.exists(os.path.join(final, "root.raw")):
+    if is_complete(final):
         return final
     check_machine()
-    with locked(os.path.join(cache_dir(), "lock"), progress):
-        if os.path.exists(os.path.join(final, "root.raw")):
+    with cache.locked(os.path.join(cache.cache_dir(), "lock"), progress):
+        if is_complete(final):
             return final
         tmp = final + ".tmp"
-        shutil.rmtree(tmp, ignore_errors=True)
+        cache.remove_tree(tmp)
         os.makedirs(tmp, mode=0o700)
         _build_into(tmp, progress)
-        shutil.rmtree(final, ignore_errors=True)
+        cache.remove_tree(final)
         os.rename(tmp, final)
         _remove_old(final)
     return final

@@ -6,37 +6,60 @@ import socket
 import time
 
 
+class QmpError(Exception):
+    """QEMU refused a command, or its monitor is gone."""
+
+
 class Qmp:
-    def __init__(self, path, deadline_s=20):
-        end = time.monotonic() + deadline_s
-        while True:
-            self.sock = socket.socket(socket.AF_UNIX)
-            try:
-                self.sock.connect(path)
-                break
-            except OSError:
-                self.sock.close()
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
+    """A monitor connection. check() is called while waiting for it and may raise."""
+
+    def __init__(self, path, check=lambda: None, deadline_s=30):
+        self.sock = _connect(path, check, deadline_s)
         self.sock.settimeout(deadline_s)
         self.file = self.sock.makefile("rw")
-        self.file.readline()
+        self._line()
         self.command("qmp_capabilities")
 
-    def command(self, name, **arguments):
-        self.file.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
-        self.file.flush()
-        while True:
+    def _line(self):
+        try:
             line = self.file.readline()
-            if not line:
-                raise OSError("QEMU closed its monitor")
-            reply = json.loads(line)
+        except OSError as e:
+            raise QmpError("no answer from QEMU's monitor: %s" % e) from None
+        if not line:
+            raise QmpError("QEMU closed its monitor")
+        return json.loads(line)
+
+    def command(self, name, **arguments):
+        try:
+            self.file.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
+            self.file.flush()
+        except OSError as e:
+            raise QmpError("QEMU's monitor is gone: %s" % e) from None
+        while True:
+            reply = self._line()
             if "return" in reply:
                 return reply["return"]
             if "error" in reply:
-                raise OSError("QEMU: %s: %s" % (name, reply["error"]["desc"]))
+                raise QmpError("%s: %s" % (name, reply["error"]["desc"]))
 
     def close(self):
-        self.file.close()
+        try:
+            self.file.close()
+        except OSError:
+            pass
         self.sock.close()
+
+
+def _connect(path, check, deadline_s):
+    end = time.monotonic() + deadline_s
+    while True:
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.connect(path)
+            return sock
+        except OSError as e:
+            sock.close()
+            check()
+            if time.monotonic() > end:
+                raise QmpError("no connection to QEMU's monitor: %s" % e) from None
+            time.sleep(0.05)

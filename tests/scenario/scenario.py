@@ -56,7 +56,7 @@ class Run:
         self.masks_before = stage.masks(h, self.guests)
         h.run(TRACE_ON)
         self.counts_before = self.counts()
-        self.oracle_pid = h.spawn("/srv/numaherd-oracle 1000 0 %s" % " ".join(
+        self.oracle_pid = h.spawn("/srv/numaherd-oracle 2000 0 %s" % " ".join(
             g.oracle_arg() for g in self.guests), "/srv/oracle.jsonl")
         time.sleep(5)
 
