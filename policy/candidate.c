@@ -37,10 +37,27 @@ void candidate_room_init(
 	}
 }
 
+static void take_split(struct candidate_room *room, const struct candidate_vm *c)
+{
+	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
+		const struct snap_vcpu *v = &c->vm->vcpu[i];
+		int n = candidate_task_target(room, c, i);
+
+		if (n < 0 || n == v->node)
+			continue;
+		room->busy[n] += v->run_permille + v->wait_permille;
+		room->busy[v->node] -= v->run_permille + v->wait_permille;
+	}
+}
+
 void candidate_room_take(struct candidate_room *room, const struct candidate_vm *c)
 {
-	if (c->split || c->kind == PLAN_HOLD)
+	if (c->kind == PLAN_HOLD)
 		return;
+	if (c->split) {
+		take_split(room, c);
+		return;
+	}
 	topology_foreach (n, &room->s->topology) {
 		room->busy[n] -= MIN2((int64_t)c->demand_on[n], room->busy[n]);
 		if (n != c->target && c->move_bytes)
@@ -344,6 +361,35 @@ static long gain_of(
 	return MAX2(follow, bring);
 }
 
+/* Would all the vCPUs of a split VM, together, leave every node with spare capacity? */
+static bool split_has_room(const struct candidate_room *room, struct candidate_vm *c)
+{
+	const struct topology *t = &room->s->topology;
+	int64_t busy[TOPOLOGY_NODES_MAX];
+	bool gets[TOPOLOGY_NODES_MAX] = {false};
+
+	memcpy(busy, room->busy, sizeof(busy));
+	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
+		const struct snap_vcpu *v = &c->vm->vcpu[i];
+		int n = candidate_task_target(room, c, i);
+
+		if (n < 0 || n == v->node)
+			continue;
+		gets[n] = true;
+		busy[n] += v->run_permille + v->wait_permille;
+		busy[v->node] -= v->run_permille + v->wait_permille;
+	}
+	topology_foreach (n, t) {
+		int64_t most = 100000 * (int64_t)idset_count(&t->node[n].cpus) / room->set->cpu_pct;
+
+		if (!gets[n] || busy[n] < most)
+			continue;
+		refuse(c, n, "cpu-capacity", "permille of a CPU", busy[n], most);
+		return false;
+	}
+	return true;
+}
+
 static void choose_split(const struct candidate_room *room, struct candidate_vm *c, long least)
 {
 	int first = -1;
@@ -352,25 +398,10 @@ static void choose_split(const struct candidate_room *room, struct candidate_vm 
 	c->gain = 0;
 	for (unsigned i = 0; i < c->vm->n_vcpus && first < 0; i++)
 		first = candidate_task_target(room, c, i);
-	if (first < 0 ||
+	if (first < 0 || c->split_gain < least ||
 		rules_idle_destination(RULES_NUMAHERD, true, c->split_gain, 0) == RULES_REJECT ||
-		c->split_gain < least)
+		!split_has_room(room, c))
 		return;
-	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
-		int n = candidate_task_target(room, c, i);
-		const struct snap_vcpu *v = &c->vm->vcpu[i];
-
-		if (n < 0 || n == v->node)
-			continue;
-		if ((room->busy[n] + v->run_permille + v->wait_permille) * room->set->cpu_pct >=
-			100000 * (int64_t)idset_count(&room->s->topology.node[n].cpus)) {
-			refuse(c, (unsigned)n, "cpu-capacity", "permille of a CPU",
-				room->busy[n] + v->run_permille + v->wait_permille,
-				100000 * (int64_t)idset_count(&room->s->topology.node[n].cpus) /
-					room->set->cpu_pct);
-			return;
-		}
-	}
 	c->kind = PLAN_PIN;
 	c->target = (unsigned)first;
 	c->gain = c->split_gain;

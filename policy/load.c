@@ -32,13 +32,14 @@ bool load_may_move_to_spare(unsigned src_running, unsigned dst_running, unsigned
 	return load_adjust_imbalance(MAX2(imbalance, 0L), dst_running + 1, imb_numa_nr) == 0;
 }
 
-static uint64_t difference(uint64_t dst, uint64_t src, uint64_t dst_capacity, uint64_t src_capacity)
-{
-	__extension__ __int128 d = (__extension__(__int128) dst) * src_capacity -
-				   (__extension__(__int128) src) * dst_capacity;
+/* Products of two 40-bit numbers: two differences that both leave 64 bits must still compare. */
+__extension__ typedef unsigned __int128 wide;
 
-	d = d < 0 ? -d : d;
-	return d > UINT64_MAX ? UINT64_MAX : (uint64_t)d;
+static wide difference(uint64_t dst, uint64_t src, uint64_t dst_capacity, uint64_t src_capacity)
+{
+	wide a = (wide)dst * src_capacity, b = (wide)src * dst_capacity;
+
+	return a > b ? a - b : b - a;
 }
 
 bool load_too_imbalanced(uint64_t src_load, uint64_t dst_load, int64_t moved_load,
@@ -50,7 +51,7 @@ bool load_too_imbalanced(uint64_t src_load, uint64_t dst_load, int64_t moved_loa
 	/* more moves than is there: measured at different times; an empty source is the floor */
 	if (moved_load > 0 && (uint64_t)moved_load > src_load)
 		src_after = 0;
-	if (moved_load < 0 && (uint64_t)-moved_load > dst_load)
+	if (moved_load < 0 && 0 - (uint64_t)moved_load > dst_load)
 		dst_after = 0;
 	return difference(dst_after, src_after, dst_capacity, src_capacity) >
 	       difference(dst_load, src_load, dst_capacity, src_capacity);

@@ -43,11 +43,13 @@ static uint64_t score_nearby(
 unsigned weight_of(const struct topology *t, const uint64_t *faults, unsigned idx, unsigned limit)
 {
 	uint64_t scaled[TOPOLOGY_NODES_MAX], total = weight_sum(t, faults);
-	unsigned shift = 0;
+	unsigned shift;
 
 	if (!total)
 		return 0;
-	/* bytes of memory are weighed too: keep 1000 * sum and sum * distance within 64 bits */
+	/* bytes of memory are weighed too: keep 1000 * sum and sum * distance within 64 bits; the
+	 * true sum of a saturated one is up to 64 times as large */
+	shift = total == UINT64_MAX ? 20 : 0;
 	while (total >> shift > UINT64_MAX >> 14)
 		shift++;
 	topology_foreach (n, t) {
@@ -154,7 +156,10 @@ static int preferred_backplane(const struct topology *t, const uint64_t *faults)
 	topology_foreach (n, t) {
 		set[n] = t->node[n].has_cpu;
 	}
-	for (unsigned d = t->max_distance; d > DISTANCE_LOCAL; d = next_distance(t, d))
+	if (!best_circle(t, faults, t->max_distance, set))
+		return -1;
+	for (unsigned d = next_distance(t, t->max_distance); d > DISTANCE_LOCAL;
+		d = next_distance(t, d))
 		if (!best_circle(t, faults, d, set))
 			break;
 	topology_foreach (n, t) {
@@ -166,16 +171,14 @@ static int preferred_backplane(const struct topology *t, const uint64_t *faults)
 
 int weight_preferred_group(const struct topology *t, const uint64_t *faults)
 {
-	if (!weight_sum(t, faults))
-		return -1;
-	switch (t->type) {
-	case TOPOLOGY_GLUELESS_MESH:
-		return preferred_mesh(t, faults);
-	case TOPOLOGY_BACKPLANE:
-		return preferred_backplane(t, faults);
-	default:
-		return weight_preferred_task(t, faults);
-	}
+	int best = -1;
+
+	if (t->type == TOPOLOGY_GLUELESS_MESH)
+		best = preferred_mesh(t, faults);
+	else if (t->type == TOPOLOGY_BACKPLANE)
+		best = preferred_backplane(t, faults);
+	/* where no node with CPUs scores, as with all faults on far memory, the argmax stands */
+	return best >= 0 ? best : weight_preferred_task(t, faults);
 }
 
 void weight_active_nodes(const struct topology *t, const uint64_t *cpu_faults, struct idset *ret)
@@ -188,7 +191,7 @@ void weight_active_nodes(const struct topology *t, const uint64_t *cpu_faults, s
 			max = MAX2(max, cpu_faults[n]);
 	}
 	topology_foreach (n, t) {
-		if (t->node[n].has_cpu && cpu_faults[n] * 3 > max)
+		if (t->node[n].has_cpu && cpu_faults[n] > max / 3) /* f * 3 > max, within 64 bits */
 			idset_add(ret, t->node[n].id);
 	}
 }

@@ -356,9 +356,9 @@ void actions_restore_all(struct daemon *d)
 			if (e->vcpu[k].asked_for && !idset_empty(&e->vcpu[k].original))
 				j->call[j->n_calls++] = (struct pin_call){
 					.vcpu = e->vcpu[k].id, .cpus = e->vcpu[k].original};
-		if (j->n_calls && submit(d, j, e) == 0)
-			d->restores++;
-		else if (!j->n_calls)
+		if (!j->n_calls)
 			job_free(j);
+		else if (submit(d, j, e) == 0)
+			d->restores++;
 	}
 }

@@ -13,8 +13,8 @@
 #define GUARD_MAX (UINT64_C(1) << 16)    /* one base page, of whatever size */
 #define ARENA_BYTES (UINT64_C(64) << 20) /* what malloc reserves for a thread's arena */
 #define HUGE_ALIGN (UINT64_C(2) << 20)
-#define RUNS_MAX 4096u /* so many alike cannot be told apart, and comparing them would take long \
-			*/
+/* So many alike cannot be told apart, and comparing all of them would take long. */
+#define RUNS_MAX 4096u
 
 /* Private anonymous memory without a name: not [heap], not [stack], not [anon:...]. Not
  * executable: that is the code buffer of TCG, which may be as large as a guest. */

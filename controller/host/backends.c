@@ -42,8 +42,12 @@ static bool parse_size(struct text t, uint64_t unit, uint64_t *ret)
 	static const char suffixes[] = "bkmgtpe";
 	uint64_t n;
 
-	if (text_skip(&t, "0x"))
-		return parse_hex(t, UINT64_MAX, ret);
+	if (text_skip(&t, "0x")) {
+		if (!parse_hex(t, UINT64_MAX, &n) || n == 0)
+			return false;
+		*ret = n;
+		return true;
+	}
 	if (t.n) {
 		char c = t.p[t.n - 1];
 		const char *at = strchr(suffixes, c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);

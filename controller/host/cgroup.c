@@ -72,10 +72,11 @@ static bool has_controller(struct text list, const char *name)
 int vm_cgroup_parse(const char *text, size_t len, struct vm_cgroup *ret)
 {
 	struct text rest = text_of(text, len), line, group = {0};
-	bool v2 = false, v1 = false;
+	bool v2 = false, v1 = false, ended;
 	struct vm_cgroup cg = {0};
 
-	while (text_line(&rest, &line, NULL)) {
+	/* the path of a line that was cut would be another group */
+	while (text_line(&rest, &line, &ended) && ended) {
 		struct text id, behind, controllers, path;
 
 		if (!text_cut(line, ':', &id, &behind) ||
@@ -96,7 +97,7 @@ int vm_cgroup_parse(const char *text, size_t len, struct vm_cgroup *ret)
 	group = strip_thread_group(group);
 	cg.v2 = !v1;
 	cg.mount = strdup(v1 ? "sys/fs/cgroup/cpuset" : "sys/fs/cgroup");
-	cg.group = strndup(group.p, group.n);
+	cg.group = text_dup(group);
 	if (!cg.mount || !cg.group) {
 		vm_cgroup_clear(&cg);
 		return -ENOMEM;

@@ -260,7 +260,7 @@ static int find_named(struct search *s, bool sure, bool by_name)
 		unsigned alike;
 		int idx, r;
 
-		if (s->used[i] || !m->path[0] || !is_readwrite(m))
+		if (s->used[i] || m->path[0] != '/' || !is_readwrite(m))
 			continue;
 		if (path_betrays(s, m->path, &range) != sure ||
 			(sure && (range.backend >= 0) != by_name))

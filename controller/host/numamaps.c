@@ -125,12 +125,14 @@ static bool take_token(struct text word, struct numa_vma *vma, char *path)
 	uint64_t n;
 
 	if (!text_cut(word, '=', &key, &value)) {
-		if (text_equal(word, "heap"))
+		if (text_equal(word, "huge"))
+			vma->huge = true;
+		else if (vma->kind != NUMA_VMA_ANON)
+			return true; /* a file it is, and stays */
+		else if (text_equal(word, "heap"))
 			vma->kind = NUMA_VMA_HEAP;
 		else if (text_equal(word, "stack"))
 			vma->kind = NUMA_VMA_STACK;
-		else if (text_equal(word, "huge"))
-			vma->huge = true;
 		return true;
 	}
 	if (text_equal(key, "file")) {

@@ -132,6 +132,13 @@ char *text_copy(struct text t, char *buf, size_t size)
 	return buf;
 }
 
+char *text_dup(struct text t)
+{
+	char *copy = malloc(t.n + 1);
+
+	return copy ? text_copy(t, copy, t.n + 1) : NULL;
+}
+
 static int digit_value(char c)
 {
 	if (c >= '0' && c <= '9')

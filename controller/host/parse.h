@@ -52,6 +52,9 @@ bool text_skip(struct text *t, const char *s);
 /* Copies into @buf with a NUL, cut to @size - 1 bytes; NUL bytes become '?'. Returns @buf. */
 char *text_copy(struct text t, char *buf, size_t size);
 
+/* A C string of its own, NUL bytes as above; NULL: out of memory. The caller frees it. */
+char *text_dup(struct text t);
+
 /*
  * Whole-text numbers: the text must be nothing but the number (no sign for the unsigned ones, no
  * blanks), and it must be in the range. Return whether it is so; else @ret is untouched.

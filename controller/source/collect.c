@@ -20,6 +20,7 @@
 #include "controller/source/sched.h"
 
 #define MAPS_INTERVAL_NS (UINT64_C(300) * 1000000000) /* numa_maps: once in five minutes */
+#define RAM_INTERVAL_NS (UINT64_C(30) * 1000000000)   /* looking for RAM mappings again */
 #define MAPS_COST_MAX_NS (UINT64_C(2) * 1000000000)   /* and never again where it takes longer */
 
 struct context {
@@ -313,16 +314,38 @@ static const struct observed_vm *observed_before(const struct collect *c, const 
 	return NULL;
 }
 
+/*
+ * Where guest RAM is mapped. It changes with memory hot-plug only, so the mappings found before are
+ * used for a while: reading maps takes the process's mmap lock.
+ */
+static int find_ram(struct context *x, const struct snap_vm *vm, const struct guestram_units *units,
+	const struct observed_vm *before, struct observed_vm *obs)
+{
+	int r;
+
+	if (before && before->ram.n && x->c->now_ns - before->ram_read_ns < RAM_INTERVAL_NS) {
+		obs->ram = before->ram;
+		obs->ram_read_ns = before->ram_read_ns;
+		obs->ram.range = calloc(before->ram.n, sizeof(*obs->ram.range));
+		if (!obs->ram.range) {
+			obs->ram.n = 0;
+			return -ENOMEM;
+		}
+		memcpy(obs->ram.range, before->ram.range, before->ram.n * sizeof(*obs->ram.range));
+		return 0;
+	}
+	r = guestram_read(x->c->fs, vm->pid, NULL, units, &obs->ram);
+	obs->ram_read_ns = x->c->now_ns;
+	return r;
+}
+
 static void fill_memory(struct context *x, struct snap_vm *vm, struct observed_vm *obs)
 {
 	struct guestram_units units = {.huge_bytes = x->nodes->huge_default_bytes};
-	_cleanup_(ram_backends_clear) struct ram_backends backends = {0};
 	const struct observed_vm *before = observed_before(x->c, vm);
 	int r;
 
-	r = ram_backends_read(x->c->fs, vm->pid, &backends);
-	if (r >= 0) /* without sizes, paths may still betray it */
-		r = guestram_read(x->c->fs, vm->pid, &backends, &units, &obs->ram);
+	r = find_ram(x, vm, &units, before, obs);
 	if (r != 0) {
 		snprintf(vm->problem, sizeof(vm->problem),
 			"its guest RAM was not found among its mappings (%s)", host_strerror(r));

@@ -116,7 +116,7 @@ def groups(mount, file, members):
 
 
 def cgroup_v2():
-    """D11, D15, D41: pid 1000 has nameless threads, pid 2000 the vCPUs 0, 1, 4, 5."""
+    """D11, D15, D41: pid 1000 has nameless threads, pid 2000 the vCPUs 0, 1, 4, 5; pid 3000 is TCG."""
     other = "machine.slice/machine-qemu\\x2d2\\x2dvm2.scope"
     tree = two()
     tree |= process(
@@ -146,6 +146,7 @@ def cgroup_v2():
             f"{other}/libvirt/iothread1": [2009],
         },
     )
+    tree |= process(3000, {3000: "qemu-system-x86", 3001: "ALL CPUs/TCG"}, "0::/user.slice")
     root = "sys/fs/cgroup"
     tree |= {
         f"{root}/cpuset.cpus.effective": "0-7",

@@ -46,10 +46,15 @@ static void gen_distances(struct gen *g, struct topology *t)
 
 void gen_topology(struct gen *g, struct topology *t)
 {
+	gen_topology_of(g, 8, t);
+}
+
+void gen_topology_of(struct gen *g, unsigned max_nodes, struct topology *t)
+{
 	unsigned id = (unsigned)gen_range(g, 0, 3), cpu = 0;
 
 	memset(t, 0, sizeof(*t));
-	t->n_nodes = (unsigned)gen_range(g, 1, 8);
+	t->n_nodes = (unsigned)gen_range(g, 1, max_nodes);
 	topology_foreach (n, t) {
 		struct topology_node *node = &t->node[n];
 		bool plain = n == 0;
@@ -63,6 +68,56 @@ void gen_topology(struct gen *g, struct topology *t)
 	}
 	gen_distances(g, t);
 	topology_finish(t);
+}
+
+void gen_permute(
+	struct gen *g, const struct topology *t, struct topology *ret, unsigned *ret_to)
+{
+	topology_foreach (i, t) {
+		unsigned k = (unsigned)gen_range(g, 0, i);
+
+		ret_to[i] = i;
+		ret_to[i] = ret_to[k];
+		ret_to[k] = i;
+	}
+	memset(ret, 0, sizeof(*ret));
+	ret->n_nodes = t->n_nodes;
+	topology_foreach (i, t) {
+		ret->node[ret_to[i]] = t->node[i];
+		ret->node[ret_to[i]].id = t->node[ret_to[i]].id; /* ids stay ascending */
+		topology_foreach (k, t) {
+			ret->distance[ret_to[i]][ret_to[k]] = t->distance[i][k];
+		}
+	}
+	topology_finish(ret);
+}
+
+void gen_faults(struct gen *g, const struct topology *t, uint64_t max, uint64_t *ret)
+{
+	topology_foreach (n, t) {
+		ret[n] = gen_chance(g, 300) ? 0 : gen_range(g, 0, max);
+	}
+}
+
+void gen_idset(struct gen *g, struct idset *ret)
+{
+	unsigned ranges = (unsigned)gen_range(g, 0, 20);
+
+	idset_clear(ret);
+	if (gen_chance(g, 30))
+		for (unsigned id = 0; id < IDSET_MAX; id++)
+			idset_add(ret, id);
+	for (unsigned i = 0; i < ranges; i++) {
+		unsigned first = (unsigned)gen_range(g, 0, IDSET_MAX - 1);
+		unsigned last = first + (unsigned)(gen_chance(g, 500) ? 0 : gen_range(g, 0, 200));
+
+		for (unsigned id = first; id <= last; id++)
+			idset_add(ret, id);
+	}
+	/* every other id: the longest text there is */
+	if (gen_chance(g, 30))
+		for (unsigned id = 0; id < IDSET_MAX; id += 2)
+			idset_remove(ret, id);
 }
 
 static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)

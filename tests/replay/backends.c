@@ -117,6 +117,8 @@ static void nothing_to_find(struct tap *tap_)
 	static const char *const lines[] = {"", "qemu", "qemu|-m", "qemu|-m|lots", "sleep|m|4G",
 		"qemu|-object|{", "qemu|-object|{\"qom-type\":\"memory-backend-ram\",\"size\":",
 		"qemu|-object|memory-backend-epc,id=e,size=1G",
+		"qemu|-object|memory-backend-ram,size=0x0",
+		"qemu|-object|memory-backend-ram,size=0",
 		"qemu|-object|memory-backend-ram,size=99999999999999999999G"};
 
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {

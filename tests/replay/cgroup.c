@@ -47,6 +47,7 @@ static void groups_that_cannot_be_used(struct tap *tap_)
 	struct vm_cgroup cg = {0};
 
 	CHECK_INT(vm_cgroup_parse("", 0, &cg), HOST_E_FORMAT);
+	CHECK_INT(vm_cgroup_parse("0::/machine.sl", 14, &cg), HOST_E_NOT_FOUND);
 	CHECK_INT(vm_cgroup_parse("4:memory:/x\n", 12, &cg), HOST_E_NOT_FOUND);
 	CHECK_INT(vm_cgroup_parse("0::/../../etc\n", 14, &cg), HOST_E_FORMAT);
 	CHECK_INT(vm_cgroup_parse("0::/a\0b\n", 8, &cg), HOST_E_FORMAT);

@@ -202,7 +202,8 @@ static void stacks_arenas_and_code_are_never_taken(struct tap *tap_)
 		/* TCG's code buffer, the heap, private data of a library */
 		"7f1000000000-7f1000800000 rwxp 00000000 00:00 0 \n"
 		"7f2000000000-7f2000800000 rw-p 00000000 00:00 0    [heap]\n"
-		"7f3000000000-7f3000800000 rw-p 00000000 fe:00 7    /usr/lib/libx.so\n";
+		"7f3000000000-7f3000800000 rw-p 00000000 fe:00 7    /usr/lib/libx.so\n"
+		"7f4000000000-7f4000800000 rw-p 00000000 fe:00 7    [odd]/qemu_back_mem.a.b\n";
 	const struct ram_backend b = backend("small", RAM_BACKEND_RAM, 8 * MIB);
 	_cleanup_guestram_ struct guestram g = {0};
 

@@ -131,26 +131,26 @@ static void policies_with_and_without_blanks(struct tap *tap_)
 {
 	static const struct {
 		const char *policy;
-		enum numa_policy want;
 		const char *nodes;
+		enum numa_policy want;
 		bool balancing;
 	} lines[] = {
-		{"default", NUMA_POLICY_DEFAULT, "", false},
-		{"local", NUMA_POLICY_LOCAL, "", false},
-		{"prefer:1", NUMA_POLICY_PREFER, "1", false},
-		{"bind:0-1", NUMA_POLICY_BIND, "0-1", false},
-		{"bind=static:0", NUMA_POLICY_BIND, "0", false},
-		{"bind=static|balancing:0,2", NUMA_POLICY_BIND, "0,2", true},
-		{"bind=balancing:3", NUMA_POLICY_BIND, "3", true},
-		{"interleave:0-3", NUMA_POLICY_INTERLEAVE, "0-3", false},
-		{"interleave=relative:0-3", NUMA_POLICY_INTERLEAVE, "0-3", false},
-		{"prefer (many):0,2", NUMA_POLICY_PREFER_MANY, "0,2", false},
-		{"weighted interleave:0-1", NUMA_POLICY_WEIGHTED_INTERLEAVE, "0-1", false},
-		{"prefer=1", NUMA_POLICY_PREFER, "1", false},
-		{"interleave={0,1}", NUMA_POLICY_INTERLEAVE, "0-1", false},
-		{"bind={0/DMA,0/Normal}", NUMA_POLICY_BIND, "", false},
-		{"preferential:1", NUMA_POLICY_UNKNOWN, "", false},
-		{"from the future:1", NUMA_POLICY_UNKNOWN, "", false},
+		{"default", "", NUMA_POLICY_DEFAULT, false},
+		{"local", "", NUMA_POLICY_LOCAL, false},
+		{"prefer:1", "1", NUMA_POLICY_PREFER, false},
+		{"bind:0-1", "0-1", NUMA_POLICY_BIND, false},
+		{"bind=static:0", "0", NUMA_POLICY_BIND, false},
+		{"bind=static|balancing:0,2", "0,2", NUMA_POLICY_BIND, true},
+		{"bind=balancing:3", "3", NUMA_POLICY_BIND, true},
+		{"interleave:0-3", "0-3", NUMA_POLICY_INTERLEAVE, false},
+		{"interleave=relative:0-3", "0-3", NUMA_POLICY_INTERLEAVE, false},
+		{"prefer (many):0,2", "0,2", NUMA_POLICY_PREFER_MANY, false},
+		{"weighted interleave:0-1", "0-1", NUMA_POLICY_WEIGHTED_INTERLEAVE, false},
+		{"prefer=1", "1", NUMA_POLICY_PREFER, false},
+		{"interleave={0,1}", "0-1", NUMA_POLICY_INTERLEAVE, false},
+		{"bind={0/DMA,0/Normal}", "", NUMA_POLICY_BIND, false},
+		{"preferential:1", "", NUMA_POLICY_UNKNOWN, false},
+		{"from the future:1", "", NUMA_POLICY_UNKNOWN, false},
 	};
 	static struct seen seen;
 
@@ -183,6 +183,9 @@ static void paths_are_decoded_and_are_no_keys(struct tap *tap_)
 	CHECK_STR(seen.path, "");
 	parse(tap_, "7ffd0000 default stack anon=1 N0=1 kernelpagesize_kB=4\n", &seen);
 	CHECK_INT(seen.last.kind, NUMA_VMA_STACK);
+	parse(tap_, "7f0000000000 default file=/x heap N0=1 kernelpagesize_kB=4\n", &seen);
+	CHECK_INT(seen.last.kind, NUMA_VMA_FILE);
+	CHECK_STR(seen.path, "/x");
 }
 
 static void what_would_spoil_a_sum_is_skipped(struct tap *tap_)

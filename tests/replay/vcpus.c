@@ -73,5 +73,16 @@ static void captured_guests_by_name(struct tap *tap_)
 	CHECK_INT(vcpu_threads_find(&fs, 1, NULL, &none), HOST_E_GONE);
 }
 
+static void one_thread_for_all_vcpus(struct tap *tap_)
+{
+	_cleanup_hostfs_ struct hostfs fs = host_made("cgroup-v2");
+	_cleanup_vcpu_threads_ struct vcpu_threads v = {0};
+
+	REQUIRE(find(&fs, 3000, &v) == 0);
+	REQUIRE(v.n == 1);
+	CHECK_INT(v.vcpu[0].tid, 3001);
+	CHECK(v.one_for_all);
+}
+
 TAP_MAIN(TEST(D41_threads_without_names), TEST(D15_ids_have_gaps), TEST(D12_only_those_plugged_in),
-	TEST(captured_guests_by_name))
+	TEST(captured_guests_by_name), TEST(one_thread_for_all_vcpus))

@@ -2,7 +2,7 @@
 #include "policy/faults.h"
 #include "tests/tap.h"
 
-static void one_window_decays(struct tap *tap_)
+static void one_window_decays_s2(struct tap *tap_)
 {
 	static const uint64_t want[] = {1000, 500, 250, 125, 63, 32, 16, 8, 4, 2, 1, 1, 1};
 	uint64_t v = faults_fold(0, 1000);
@@ -11,7 +11,7 @@ static void one_window_decays(struct tap *tap_)
 		CHECK_INT(v, want[i]);
 }
 
-static void a_steady_input_converges(struct tap *tap_)
+static void a_steady_input_converges_s2(struct tap *tap_)
 {
 	static const uint64_t want[] = {
 		1000, 1500, 1750, 1875, 1938, 1969, 1985, 1993, 1997, 1999, 2000, 2000};
@@ -29,7 +29,7 @@ static void a_steady_input_converges(struct tap *tap_)
 	CHECK_INT(one, 2);
 }
 
-static void windows_100_0_0_50_50(struct tap *tap_)
+static void windows_100_0_0_50_50_s2(struct tap *tap_)
 {
 	static const uint64_t in[] = {100, 0, 0, 50, 50}, want[] = {100, 50, 25, 63, 82};
 	uint64_t v = 0;
@@ -45,7 +45,7 @@ static void it_saturates(struct tap *tap_)
 	CHECK(faults_fold(UINT64_MAX, UINT64_MAX) == UINT64_MAX);
 }
 
-static void undoing_one_pass(struct tap *tap_)
+static void undoing_one_pass_s2(struct tap *tap_)
 {
 	bool inexact = false;
 
@@ -71,5 +71,6 @@ static void undoing_several_passes(struct tap *tap_)
 	CHECK_INT(faults_undo_decay(1000, 1, 1000, &inexact), 0);
 }
 
-TAP_MAIN(TEST(one_window_decays), TEST(a_steady_input_converges), TEST(windows_100_0_0_50_50),
-	TEST(it_saturates), TEST(undoing_one_pass), TEST(undoing_several_passes))
+TAP_MAIN(TEST(one_window_decays_s2), TEST(a_steady_input_converges_s2),
+	TEST(windows_100_0_0_50_50_s2), TEST(it_saturates), TEST(undoing_one_pass_s2),
+	TEST(undoing_several_passes))

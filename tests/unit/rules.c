@@ -2,7 +2,7 @@
 #include "policy/rules.h"
 #include "tests/tap.h"
 
-static void idle_destination(struct tap *tap_)
+static void idle_destination_s6_2(struct tap *tap_)
 {
 	static const struct {
 		bool may;
@@ -32,7 +32,7 @@ static void idle_destination(struct tap *tap_)
 	}
 }
 
-static void running_destination(struct tap *tap_)
+static void running_destination_s6_2(struct tap *tap_)
 {
 	static const struct {
 		long imp, move_imp;
@@ -56,22 +56,63 @@ static void running_destination(struct tap *tap_)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
-		long got = 0;
+		static const enum rules_variant all[] = {
+			RULES_KERNEL, RULES_KERNEL_2018, RULES_NUMAHERD};
 
-		CHECK_INT(rules_running_destination(
-				  RULES_KERNEL, v[i].may, v[i].move_imp, v[i].imp, v[i].best, &got),
-			v[i].kernel);
-		CHECK_INT(got, v[i].kernel_imp);
-		CHECK_INT(rules_running_destination(RULES_KERNEL_2018, v[i].may, v[i].move_imp,
-				  v[i].imp, v[i].best, &got),
-			v[i].kernel);
-		CHECK_INT(rules_running_destination(RULES_NUMAHERD, v[i].may, v[i].move_imp,
-				  v[i].imp, v[i].best, &got),
-			v[i].nh);
+		for (size_t k = 0; k < ARRAY_LEN(all); k++) {
+			bool nh = all[k] == RULES_NUMAHERD;
+			enum rules_verdict want = nh ? v[i].nh : v[i].kernel;
+			long got = -7; /* stays so on a rejection */
+
+			CHECK_INT(rules_running_destination(all[k], v[i].may, v[i].move_imp,
+					  v[i].imp, v[i].best, &got),
+				want);
+			CHECK_INT(got, want == RULES_REJECT ? -7 : v[i].kernel_imp);
+		}
 	}
 }
 
-static void preference_terms(struct tap *tap_)
+/* The order was another one: the swap against the best first, then the move, one point less. */
+static void before_2018_s6_1(struct tap *tap_)
+{
+	static const struct {
+		long imp, move_imp;
+		bool may;
+		long best;
+		enum rules_verdict want;
+		long want_imp;
+	} v[] = {
+		{1, 0, false, 0, RULES_SWAP, 1}, /* no SMALLIMP */
+		{0, 0, false, 0, RULES_REJECT, -7},
+		{100, 0, false, 100, RULES_REJECT, -7},
+		{101, 0, false, 100, RULES_SWAP, 101},
+		{50, 60, true, 0, RULES_MOVE, 59},
+		{50, 60, false, 0, RULES_SWAP, 50},
+		{50, 50, true, 0, RULES_SWAP, 50},
+		{10, 500, true, 10, RULES_REJECT, -7},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		long got = -7;
+
+		CHECK_INT(rules_running_destination(RULES_KERNEL_BEFORE_2018, v[i].may,
+				  v[i].move_imp, v[i].imp, v[i].best, &got),
+			v[i].want);
+		CHECK_INT(got, v[i].want_imp);
+	}
+}
+
+static void node_weights_510_490_s6_2(struct tap *tap_)
+{
+	long got = -7;
+
+	CHECK_INT(rules_running_destination(RULES_KERNEL, false, 20, 20, 0, &got), RULES_REJECT);
+	CHECK_INT(got, -7);
+	CHECK_INT(rules_idle_destination(RULES_KERNEL, true, 20, 0), RULES_MOVE);
+	CHECK_INT(rules_idle_destination(RULES_NUMAHERD, true, 20, 0), RULES_REJECT);
+}
+
+static void preference_terms_s6_2(struct tap *tap_)
 {
 	static const struct {
 		long own, src, dst;
@@ -96,4 +137,5 @@ static void preference_terms(struct tap *tap_)
 	}
 }
 
-TAP_MAIN(TEST(idle_destination), TEST(running_destination), TEST(preference_terms))
+TAP_MAIN(TEST(idle_destination_s6_2), TEST(running_destination_s6_2), TEST(before_2018_s6_1),
+	TEST(node_weights_510_490_s6_2), TEST(preference_terms_s6_2))

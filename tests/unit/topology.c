@@ -2,7 +2,7 @@
 #include "tests/matrices.h"
 #include "tests/tap.h"
 
-static void types_of_known_hosts(struct tap *tap_)
+static void types_of_known_hosts_s4(struct tap *tap_)
 {
 	static const struct {
 		unsigned n;
@@ -73,6 +73,10 @@ static void memory_on_two_of_eight_D34(struct tap *tap_)
 	fill_eight(&t, 16, 32);
 	for (unsigned i = 0; i < 8; i++)
 		t.node[i].has_memory = i % 4 == 0;
+	topology_finish(&t);
+	CHECK_INT(t.type, TOPOLOGY_BACKPLANE);
+	CHECK_INT(t.distance[1][0], 16);
+	CHECK_INT(topology_nearest_cpu_node(&t, 1), 1); /* it may still run there */
 	CHECK_INT(topology_nearest_memory_node(&t, 1, NULL), 0);
 	CHECK_INT(topology_nearest_memory_node(&t, 6, NULL), 4);
 	idset_add(&only4, 4);
@@ -81,7 +85,40 @@ static void memory_on_two_of_eight_D34(struct tap *tap_)
 	fill_topology(&t, 4,
 		(uint16_t[]){10, 12, 12, 12, 12, 10, 12, 12, 12, 12, 10, 12, 12, 12, 12, 10}, 4);
 	t.node[0].has_memory = t.node[3].has_memory = false;
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
 	CHECK_INT(topology_nearest_memory_node(&t, 0, NULL), 1);
+	idset_clear(&only4);
+	CHECK_INT(topology_nearest_memory_node(&t, 0, &only4), -1);
+}
+
+static void dozens_of_memory_only_nodes_D35(struct tap *tap_)
+{
+	static const uint16_t rows[30 * 30] = {0};
+	static const char online[] = "0-1,3-9,11-17,19-25,27-33";
+	struct topology t;
+	struct idset ids;
+	unsigned i = 0;
+
+	REQUIRE(idset_parse_list(online, strlen(online), &ids) == 0);
+	fill_topology(&t, 30, rows, 2);
+	idset_foreach (id, &ids) {
+		REQUIRE(i < 30);
+		t.node[i++].id = (unsigned)id;
+	}
+	CHECK_INT(i, 30);
+	topology_foreach (a, &t) {
+		topology_foreach (b, &t) {
+			t.distance[a][b] = a == b ? 10 : a < 2 && b < 2 ? 40 : 80;
+		}
+	}
+	topology_finish(&t);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(t.max_distance, 40);
+	CHECK_INT(t.mended, 0);
+	CHECK_INT(topology_index(&t, 33), 29);
+	CHECK_INT(topology_index(&t, 2), -1);
+	CHECK_INT(topology_nearest_cpu_node(&t, 29), 0);
+	CHECK_INT(topology_nearest_memory_node(&t, 1, NULL), 1);
 }
 
 static void direction_counts_D36(struct tap *tap_)
@@ -91,6 +128,11 @@ static void direction_counts_D36(struct tap *tap_)
 	fill_topology(&t, 2, asymmetric, 2);
 	CHECK_INT(t.distance[0][1], 21);
 	CHECK_INT(t.distance[1][0], 28);
+	CHECK_INT(t.mended, 0);
+	/* stable: finishing it again finds nothing to mend and the same type */
+	CHECK_INT(t.type, TOPOLOGY_GLUELESS_MESH);
+	topology_finish(&t);
+	CHECK_INT(t.type, TOPOLOGY_GLUELESS_MESH);
 	CHECK_INT(t.mended, 0);
 }
 
@@ -112,6 +154,37 @@ static void broken_tables_D37(struct tap *tap_)
 	CHECK_INT(t.distance[0][0], 10);
 	CHECK_INT(t.distance[0][2], 20);
 	CHECK_INT(t.distance[2][2], 10);
+	CHECK_INT(t.mended, 3);
+}
+
+static void limits_of_an_entry_D37(struct tap *tap_)
+{
+	static const struct {
+		uint16_t in, out;
+	} v[] = {{0, 20}, {9, 20}, {10, 20}, {11, 11}, {254, 254}, {255, 20}, {65535, 20}};
+	struct topology t;
+
+	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+		/* the other entry is not 10, so this is no table of equally near nodes */
+		fill_topology(&t, 2, (uint16_t[]){10, v[i].in, 21, 10}, 2);
+		CHECK_INT(t.distance[0][1], v[i].out);
+		CHECK_INT(t.distance[1][0], 21);
+		CHECK_INT(t.mended, v[i].in != v[i].out);
+	}
+}
+
+static void one_node_and_no_cpus(struct tap *tap_)
+{
+	struct topology t;
+
+	fill_topology(&t, 1, (uint16_t[]){10}, 1);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(t.max_distance, 10);
+	fill_topology(&t, 2, pair, 0);
+	CHECK_INT(t.type, TOPOLOGY_DIRECT);
+	CHECK_INT(t.max_distance, 10);
+	CHECK_INT(topology_nearest_cpu_node(&t, 1), -1);
+	CHECK_INT(topology_node_of_cpu(&t, 0), -1);
 }
 
 static void cpus_belong_to_nodes(struct tap *tap_)
@@ -122,8 +195,11 @@ static void cpus_belong_to_nodes(struct tap *tap_)
 	CHECK_INT(topology_node_of_cpu(&t, 5), 2);
 	CHECK_INT(topology_node_of_cpu(&t, 8), -1);
 	CHECK_STR(topology_type_name(t.type), "mesh");
+	CHECK_STR(topology_type_name(TOPOLOGY_DIRECT), "direct");
+	CHECK_STR(topology_type_name(TOPOLOGY_BACKPLANE), "backplane");
 }
 
-TAP_MAIN(TEST(types_of_known_hosts), TEST(cpuless_nodes_make_no_mesh_D05), TEST(no_node_0_D33),
-	TEST(memory_on_two_of_eight_D34), TEST(direction_counts_D36), TEST(broken_tables_D37),
-	TEST(cpus_belong_to_nodes))
+TAP_MAIN(TEST(types_of_known_hosts_s4), TEST(cpuless_nodes_make_no_mesh_D05), TEST(no_node_0_D33),
+	TEST(memory_on_two_of_eight_D34), TEST(dozens_of_memory_only_nodes_D35),
+	TEST(direction_counts_D36), TEST(broken_tables_D37), TEST(limits_of_an_entry_D37),
+	TEST(one_node_and_no_cpus), TEST(cpus_belong_to_nodes))

@@ -18,7 +18,7 @@ static void check(struct tap *tap_, const struct topology *t, const struct vecto
 			v->want[n]);
 }
 
-static void direct(struct tap *tap_)
+static void direct_s4(struct tap *tap_)
 {
 	struct topology t;
 
@@ -27,7 +27,7 @@ static void direct(struct tap *tap_)
 	check(tap_, &t, &(struct vector){{0, 0}, ANY, {0, 0}});
 }
 
-static void on_a_ring(struct tap *tap_)
+static void on_a_ring_s4(struct tap *tap_)
 {
 	static const struct vector v[] = {
 		{{600, 200, 0, 200}, ANY, {800, 500, 200, 500}},
@@ -41,7 +41,7 @@ static void on_a_ring(struct tap *tap_)
 		check(tap_, &t, &v[i]);
 }
 
-static void on_two_chassis(struct tap *tap_)
+static void on_two_chassis_s4(struct tap *tap_)
 {
 	struct topology t;
 
@@ -50,7 +50,7 @@ static void on_two_chassis(struct tap *tap_)
 	check(tap_, &t, &(struct vector){{600, 200, 0, 200}, 40, {800, 800, 200, 200}});
 }
 
-static void on_mesh4(struct tap *tap_)
+static void on_mesh4_s4(struct tap *tap_)
 {
 	struct topology t;
 
@@ -59,7 +59,7 @@ static void on_mesh4(struct tap *tap_)
 	check(tap_, &t, &(struct vector){{7, 3, 2, 1}, ANY, {692, 461, 384, 230}});
 }
 
-static void on_eight_nodes(struct tap *tap_)
+static void on_eight_nodes_s4(struct tap *tap_)
 {
 	struct topology t;
 
@@ -70,7 +70,7 @@ static void on_eight_nodes(struct tap *tap_)
 			{0, 500, 0, 0, 0, 500}, 32, {500, 500, 500, 500, 500, 500, 500, 500}});
 }
 
-static void on_subnuma(struct tap *tap_)
+static void on_subnuma_s4(struct tap *tap_)
 {
 	struct topology t;
 
@@ -106,7 +106,66 @@ static void values_near_the_top_do_not_overflow(struct tap *tap_)
 	check(tap_, &t, &(struct vector){{top, top, top, top}, ANY, {500, 500, 500, 500}});
 }
 
-static void preferred_group(struct tap *tap_)
+static void sums_above_the_top_do_not_overflow(struct tap *tap_)
+{
+	static uint16_t rows[64 * 64];
+	uint64_t faults[64];
+	struct topology t;
+
+	/* two chassis: 62 nodes that are near each other, and two */
+	for (unsigned a = 0; a < 64; a++)
+		for (unsigned b = 0; b < 64; b++)
+			rows[a * 64 + b] = a == b ? 10 : (a < 62) == (b < 62) ? 20 : 40;
+	fill_topology(&t, 64, rows, 64);
+	for (unsigned n = 0; n < 64; n++)
+		faults[n] = UINT64_MAX;
+	CHECK(weight_sum(&t, faults) == UINT64_MAX);
+	CHECK_INT(t.type, TOPOLOGY_BACKPLANE);
+	CHECK_INT(weight_of(&t, faults, 0, 40), 968); /* 62 of 64 */
+	CHECK_INT(weight_of(&t, faults, 63, 40), 31); /* 2 of 64 */
+	CHECK_INT(weight_of(&t, faults, 0, 20), 15);
+}
+
+static void tasks_prefer_nodes_with_cpus_D05(struct tap *tap_)
+{
+	struct topology t;
+
+	fill_topology(&t, 4, pmem, 2);
+	CHECK_INT(weight_preferred_task(&t, (uint64_t[]){100, 50, 0, 400}), 1);
+	CHECK_INT(weight_preferred_group(&t, (uint64_t[]){50, 100, 400, 0}), 0);
+	CHECK_INT(weight_preferred_task(&t, (uint64_t[]){100, 100, 0, 0}), 0);
+}
+
+/* Nodes 0-3 as they are and a memory-only node 4 that is far from all, nearest to node 2. */
+static void add_far_memory(struct topology *t, const uint16_t *rows)
+{
+	uint16_t five[25];
+
+	for (unsigned a = 0; a < 5; a++)
+		for (unsigned b = 0; b < 5; b++)
+			five[a * 5 + b] = a < 4 && b < 4     ? rows[a * 4 + b]
+					  : a == b           ? 10
+					  : a == 2 || b == 2 ? 80
+							     : 90;
+	fill_topology(t, 5, five, 4);
+}
+
+static void groups_with_all_faults_on_far_memory(struct tap *tap_)
+{
+	static const uint64_t far[] = {0, 0, 0, 0, 700}, some[] = {0, 1, 0, 0, 700};
+	struct topology t;
+
+	add_far_memory(&t, ring);
+	CHECK_INT(t.type, TOPOLOGY_GLUELESS_MESH);
+	CHECK_INT(weight_preferred_group(&t, far), 2);
+	CHECK_INT(weight_preferred_group(&t, some), 1);
+	add_far_memory(&t, chassis);
+	CHECK_INT(t.type, TOPOLOGY_BACKPLANE);
+	CHECK_INT(weight_preferred_group(&t, far), 2);
+	CHECK_INT(weight_preferred_group(&t, some), 1);
+}
+
+static void preferred_group_s8(struct tap *tap_)
 {
 	static const struct {
 		uint64_t faults[4];
@@ -135,7 +194,7 @@ static void preferred_group(struct tap *tap_)
 	CHECK_INT(weight_preferred_task(&t, none), -1);
 }
 
-static void active_nodes(struct tap *tap_)
+static void active_nodes_s8(struct tap *tap_)
 {
 	static const struct {
 		uint64_t faults[4];
@@ -151,8 +210,16 @@ static void active_nodes(struct tap *tap_)
 		weight_active_nodes(&t, v[i].faults, &s);
 		CHECK_STR(idset_format(&s, buf, sizeof(buf)), v[i].want);
 	}
+	weight_active_nodes(
+		&t, (uint64_t[]){UINT64_MAX, UINT64_MAX / 3, UINT64_MAX / 3 + 1, 1}, &s);
+	CHECK_STR(idset_format(&s, buf, sizeof(buf)), "0,2");
+	fill_topology(&t, 4, pmem, 2);
+	weight_active_nodes(&t, (uint64_t[]){30, 11, 900, 900}, &s);
+	CHECK_STR(idset_format(&s, buf, sizeof(buf)), "0-1");
 }
 
-TAP_MAIN(TEST(direct), TEST(on_a_ring), TEST(on_two_chassis), TEST(on_mesh4), TEST(on_eight_nodes),
-	TEST(on_subnuma), TEST(all_distances_10_D37), TEST(cpuless_nodes_D05),
-	TEST(values_near_the_top_do_not_overflow), TEST(preferred_group), TEST(active_nodes))
+TAP_MAIN(TEST(direct_s4), TEST(on_a_ring_s4), TEST(on_two_chassis_s4), TEST(on_mesh4_s4),
+	TEST(on_eight_nodes_s4), TEST(on_subnuma_s4), TEST(all_distances_10_D37),
+	TEST(cpuless_nodes_D05), TEST(values_near_the_top_do_not_overflow),
+	TEST(sums_above_the_top_do_not_overflow), TEST(tasks_prefer_nodes_with_cpus_D05),
+	TEST(groups_with_all_faults_on_far_memory), TEST(preferred_group_s8), TEST(active_nodes_s8))
