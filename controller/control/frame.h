@@ -9,8 +9,8 @@
 
 #include "policy/base.h"
 
-#define FRAME_BYTES_MAX (1u << 20) /* of a request; replies may be larger, see the reader's limit \
-				    */
+/* Of a request; replies may be larger, see the reader's limit. */
+#define FRAME_BYTES_MAX (1u << 20)
 #define FRAME_DEPTH_MAX 32
 
 enum {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "controller/host/balancer.h"
 #include "controller/host/cpustat.h"
@@ -286,12 +287,15 @@ static uint64_t clock_now_ns(void)
 static void read_numa_maps(struct context *x, struct snap_vm *vm, struct observed_vm *obs)
 {
 	_cleanup_free_ struct memory_use *use = calloc(1, sizeof(*use));
-	struct numa_maps_units units = {.huge_bytes = x->nodes->huge_default_bytes};
+	struct numa_maps_units units = {.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+		.huge_bytes = x->nodes->huge_default_bytes};
+	_cleanup_ram_backends_ struct ram_backends backends = {0};
 	uint64_t begin = clock_now_ns();
 
 	obs->maps_read_ns = x->c->now_ns;
-	if (!use || memory_use_read(
-			    x->c->fs, vm->pid, &x->s->topology, &units, &obs->ram, NULL, use) != 0)
+	ram_backends_read(x->c->fs, vm->pid, &backends); /* without it cells stay unnamed */
+	if (!use || memory_use_read(x->c->fs, vm->pid, &x->s->topology, &units, &obs->ram,
+			    &backends, use) != 0)
 		return;
 	obs->maps_cost_ns = clock_now_ns() - begin;
 	obs->bound = use->bound;
@@ -341,7 +345,8 @@ static int find_ram(struct context *x, const struct snap_vm *vm, const struct gu
 
 static void fill_memory(struct context *x, struct snap_vm *vm, struct observed_vm *obs)
 {
-	struct guestram_units units = {.huge_bytes = x->nodes->huge_default_bytes};
+	struct guestram_units units = {.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+		.huge_bytes = x->nodes->huge_default_bytes};
 	const struct observed_vm *before = observed_before(x->c, vm);
 	int r;
 

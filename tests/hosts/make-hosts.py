@@ -214,12 +214,13 @@ def gap():
 
 
 def broken_node():
-    """One node whose files are odd, one that is listed and has no files at all."""
-    tree = nodes("0-2", "0-2", "0-2", ["0-1", "2-3", "4-5"], flat(3))
-    tree[f"{NODE}/node1/cpulist"] = "2-x"
-    tree[f"{NODE}/node1/distance"] = "20 10"
-    for path in [p for p in tree if p.startswith(f"{NODE}/node2/")]:
+    """One node that is listed and has no files at all, one whose files are odd."""
+    rows = [[10, 31, 32], [31, 10, 33], [32, 33, 10]]
+    tree = nodes("0-2", "0-2", "0-2", ["0-1", "2-3", "4-5"], rows)
+    for path in [p for p in tree if p.startswith(f"{NODE}/node1/")]:
         del tree[path]
+    tree[f"{NODE}/node2/cpulist"] = "4-x"
+    tree[f"{NODE}/node2/distance"] = "32 10"
     return tree
 
 

@@ -70,8 +70,7 @@ void gen_topology_of(struct gen *g, unsigned max_nodes, struct topology *t)
 	topology_finish(t);
 }
 
-void gen_permute(
-	struct gen *g, const struct topology *t, struct topology *ret, unsigned *ret_to)
+void gen_permute(struct gen *g, const struct topology *t, struct topology *ret, unsigned *ret_to)
 {
 	topology_foreach (i, t) {
 		unsigned k = (unsigned)gen_range(g, 0, i);

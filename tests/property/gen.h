@@ -27,8 +27,7 @@ void gen_topology(struct gen *g, struct topology *t);
  * kinds, or garbage. */
 void gen_topology_of(struct gen *g, unsigned max_nodes, struct topology *t);
 /* Node i of @t becomes node ret_to[i] of @ret, with its row and column; @ret is finished. */
-void gen_permute(
-	struct gen *g, const struct topology *t, struct topology *ret, unsigned *ret_to);
+void gen_permute(struct gen *g, const struct topology *t, struct topology *ret, unsigned *ret_to);
 /* Up to @max faults per node, about a third of the nodes without. [n_nodes] */
 void gen_faults(struct gen *g, const struct topology *t, uint64_t max, uint64_t *ret);
 /* A set of single ids and ranges, at times empty or full. */
@@ -50,11 +49,11 @@ void property_run(struct tap *tap_, property_fn fn);
 		property_run(tap_, name);         \
 	}
 /* TAP_MAIN with the seed as an optional argument. */
-#define PROPERTY_MAIN(...)                                                     \
-	int main(int argc, char **argv)                                        \
-	{                                                                      \
-		static const struct tap_test tests_[] = {__VA_ARGS__};         \
-		if (argc > 1)                                                  \
-			setenv("NUMAHERD_SEED", argv[1], 1);                   \
-		return tap_run(tests_, sizeof(tests_) / sizeof(tests_[0]));    \
+#define PROPERTY_MAIN(...)                                                  \
+	int main(int argc, char **argv)                                     \
+	{                                                                   \
+		static const struct tap_test tests_[] = {__VA_ARGS__};      \
+		if (argc > 1)                                               \
+			setenv("NUMAHERD_SEED", argv[1], 1);                \
+		return tap_run(tests_, sizeof(tests_) / sizeof(tests_[0])); \
 	}

@@ -157,6 +157,22 @@ static void files_in_hugepages_say_their_id(struct tap *tap_)
 	CHECK_INT(h.range[0].page_bytes, 2 * MIB);
 }
 
+static void a_directory_of_two_says_no_id(struct tap *tap_)
+{
+	static const char text[] =
+		"7f0000000000-7f0040000000 rw-s 00000000 fe:00 5  /var/ram/1-a/x\n";
+	struct ram_backend b[] = {backend("ram-node0", RAM_BACKEND_FILE, GIB),
+		backend("ram-node1", RAM_BACKEND_FILE, GIB)};
+	_cleanup_guestram_ struct guestram g = {0};
+
+	for (unsigned i = 0; i < 2; i++)
+		snprintf(b[i].path, sizeof(b[i].path), "/var/ram/1-a");
+	REQUIRE(find(text, b, 2, &g) == 0);
+	REQUIRE(g.n == 1);
+	CHECK_INT(g.range[0].backend, -1);
+	CHECK_INT(g.backends_missing, 1);
+}
+
 static void a_file_of_its_own_path(struct tap *tap_)
 {
 	static const char text[] =
@@ -332,8 +348,8 @@ static void captured_guest_by_node(struct tap *tap_)
 
 TAP_MAIN(TEST(captured_guests), TEST(captured_guest_split_in_three),
 	TEST(D52_memfd_and_not_the_rest), TEST(memfd_that_mbind_split_is_one_range),
-	TEST(files_in_hugepages_say_their_id), TEST(a_file_of_its_own_path),
-	TEST(hugetlb_memfd_and_numa_maps_that_knows_better),
+	TEST(files_in_hugepages_say_their_id), TEST(a_directory_of_two_says_no_id),
+	TEST(a_file_of_its_own_path), TEST(hugetlb_memfd_and_numa_maps_that_knows_better),
 	TEST(stacks_arenas_and_code_are_never_taken), TEST(the_guard_page_decides),
 	TEST(what_cannot_be_told_apart_is_missing), TEST(nothing_found_is_a_condition),
 	TEST(D16_policy_nodes_tell_backends_apart), TEST(D54_memory_by_kind_and_node),

@@ -181,10 +181,11 @@ static void one_odd_node_does_not_end_it(struct tap *tap_)
 
 	REQUIRE(h && h->topology.n_nodes == 2);
 	IDS(&h->online, "0-2");
+	CHECK_INT(id_at(h, 1), 2);
 	CHECK(h->topology.node[0].has_cpu);
 	CHECK(!h->topology.node[1].has_cpu && h->topology.node[1].has_memory);
-	CHECK_INT(h->topology.distance[0][1], 20);
-	CHECK_INT(h->topology.distance[1][0], 20);
+	CHECK_INT(h->topology.distance[0][1], 32); /* the third column */
+	CHECK_INT(h->topology.distance[1][0], 20); /* its own row cannot be read */
 	CHECK_INT(h->topology.distance[1][1], 10);
 	CHECK(h->n_warnings >= 3);
 }

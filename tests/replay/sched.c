@@ -51,10 +51,14 @@ static void oldest_format_and_other_spellings(struct tap *tap_)
 		"qemu (12, #threads: 3)\n" DASHES
 		"numa_migrations                              :                    5\n"
 		"numa_faults, 0, 8, 1, 0, 7, 99\n" /* one field more than we know */
-		"numa_faults, 1, 8, 0, 0, 9\n",
+		"numa_faults, 1, 8, 0, 0, 9\n"
+		"numa_faults, 0, 9, 0, 1, 0\n"
+		"numa_faults, 1, 9, 1, 1, 0\n",
 		NULL);
 
-	REQUIRE(s.n_rows == 1);
+	REQUIRE(s.n_rows == 2);
+	CHECK_INT(s.current, 8); /* for private faults the flag speaks of the memory policy */
+	CHECK_INT(s.preferred, 9);
 	CHECK_INT(s.era, SCHED_ERA_3_13);
 	CHECK_INT(s.row[0].node, 8);
 	CHECK_INT(s.row[0].task_shared, 7);
@@ -228,6 +232,15 @@ static void odd_rows_are_skipped_and_counted(struct tap *tap_)
 	CHECK_INT(s.group_id, 0);
 }
 
+static void D45_cut_before_the_rows(struct tap *tap_)
+{
+	_cleanup_sched_numa_ struct sched_numa s =
+		parse(tap_, "mm->numa_scan_seq : 61\ntotal_numa_faults : 3440\n", NULL);
+
+	CHECK(s.incomplete && !s.has_stats);
+	CHECK_INT(s.total, 3440);
+}
+
 static void no_numa_part_is_no_error(struct tap *tap_)
 {
 	_cleanup_sched_numa_ struct sched_numa s =
@@ -242,5 +255,6 @@ static void no_numa_part_is_no_error(struct tap *tap_)
 TAP_MAIN(TEST(sample_a_of_the_old_format), TEST(oldest_format_and_other_spellings),
 	TEST(D44_no_statistics_is_not_zero), TEST(sample_c_of_eight_nodes),
 	TEST(D40_header_with_an_odd_name), TEST(D45_a_file_cut_in_the_middle),
-	TEST(D45_every_prefix), TEST(captured_thread), TEST(D39_rows_by_id),
-	TEST(odd_rows_are_skipped_and_counted), TEST(no_numa_part_is_no_error))
+	TEST(D45_every_prefix), TEST(D45_cut_before_the_rows), TEST(captured_thread),
+	TEST(D39_rows_by_id), TEST(odd_rows_are_skipped_and_counted),
+	TEST(no_numa_part_is_no_error))

@@ -15,6 +15,11 @@ static void classes_s5(struct tap *tap_)
 		{112, {8, 8, 8192, 7400, 9000}, NODE_FULLY_BUSY},
 		{112, {8, 7, 8192, 9000, 20000}, NODE_HAS_SPARE},
 		{108, {8, 9, 8192, 7586, 8000}, NODE_OVERLOADED},
+		/* exactly at the limits: neither the one nor the other */
+		{112, {1, 2, 112, 100, 100}, NODE_FULLY_BUSY},
+		{112, {1, 2, 100, 50, 112}, NODE_FULLY_BUSY},
+		{112, {1, 2, 100, 50, 113}, NODE_OVERLOADED},
+		{112, {1, 2, 100, 50, 111}, NODE_HAS_SPARE},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++)
@@ -39,7 +44,8 @@ static void moving_to_a_node_with_spare_s6(struct tap *tap_)
 		unsigned src, dst, nr;
 		bool want;
 	} v[] = {{4, 2, 4, true}, {2, 2, 4, true}, {1, 3, 4, false}, {2, 3, 4, false},
-		{2, 1, 1, false}, {3, 1, 1, true}, {2, 2, 2, false}};
+		{2, 1, 1, false}, {3, 1, 1, true}, {2, 2, 2, false},
+		{5, 1, 0, true} /* below 0 is 0 */};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++)
 		CHECK_INT(load_may_move_to_spare(v[i].src, v[i].dst, v[i].nr), v[i].want);
@@ -96,7 +102,9 @@ static void more_moves_than_is_there(struct tap *tap_)
 {
 	/* measured at different times: the emptied side is 0, not a huge number */
 	CHECK(load_too_imbalanced(100, 0, 200, 1024, 1024));
+	CHECK(!load_too_imbalanced(100, 0, 150, 100, 1000));
 	CHECK(!load_too_imbalanced(100, 5000, -200, 1024, 1024));
+	CHECK(!load_too_imbalanced(0, 100, -150, 1000, 100));
 	CHECK(load_too_imbalanced(0, 100, -200, 1024, 1024));
 	CHECK(load_too_imbalanced(0, 0, INT64_MIN, 1024, 1024));
 }

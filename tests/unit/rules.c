@@ -15,6 +15,8 @@ static void idle_destination_s6_2(struct tap *tap_)
 		{true, 29, 0, true, true, false},
 		{true, 30, 0, true, true, true},
 		{false, 500, 0, true, false, false},
+		{false, 50, 50, false, false, false},
+		{false, 51, 50, true, false, false},
 		{true, 115, 100, true, true, false},
 		{true, 116, 100, true, true, true},
 	};

@@ -48,6 +48,32 @@ static void cpuless_nodes_make_no_mesh_D05(struct tap *tap_)
 	CHECK_INT(topology_nearest_cpu_node(&t, 1), 1);
 }
 
+static void memory_is_no_bridge_D05(struct tap *tap_)
+{
+	/* two chassis, and node 4 is near to all of them */
+	static const uint16_t rows[] = {10, 20, 40, 40, 15, 20, 10, 40, 40, 15, 40, 40, 10, 20, 15,
+		40, 40, 20, 10, 15, 15, 15, 15, 15, 10};
+	struct topology t;
+
+	fill_topology(&t, 5, rows, 4);
+	CHECK_INT(t.type, TOPOLOGY_BACKPLANE);
+	CHECK_INT(t.max_distance, 40);
+	fill_topology(&t, 5, rows, 5); /* with CPUs it is one */
+	CHECK_INT(t.type, TOPOLOGY_GLUELESS_MESH);
+}
+
+static void the_first_far_row_tells_the_type_s4(struct tap *tap_)
+{
+	struct topology t;
+
+	/* 0 to 2 is the first far pair, and nothing bridges it; 1 to 0, which 1 bridges, is later
+	 */
+	fill_topology(&t, 3, (uint16_t[]){10, 20, 40, 40, 10, 40, 40, 40, 10}, 3);
+	CHECK_INT(t.type, TOPOLOGY_BACKPLANE);
+	fill_topology(&t, 3, (uint16_t[]){10, 40, 40, 20, 10, 40, 40, 40, 10}, 3);
+	CHECK_INT(t.type, TOPOLOGY_GLUELESS_MESH);
+}
+
 static void no_node_0_D33(struct tap *tap_)
 {
 	uint16_t rows[16];
@@ -199,7 +225,8 @@ static void cpus_belong_to_nodes(struct tap *tap_)
 	CHECK_STR(topology_type_name(TOPOLOGY_BACKPLANE), "backplane");
 }
 
-TAP_MAIN(TEST(types_of_known_hosts_s4), TEST(cpuless_nodes_make_no_mesh_D05), TEST(no_node_0_D33),
-	TEST(memory_on_two_of_eight_D34), TEST(dozens_of_memory_only_nodes_D35),
-	TEST(direction_counts_D36), TEST(broken_tables_D37), TEST(limits_of_an_entry_D37),
-	TEST(one_node_and_no_cpus), TEST(cpus_belong_to_nodes))
+TAP_MAIN(TEST(types_of_known_hosts_s4), TEST(cpuless_nodes_make_no_mesh_D05),
+	TEST(memory_is_no_bridge_D05), TEST(the_first_far_row_tells_the_type_s4),
+	TEST(no_node_0_D33), TEST(memory_on_two_of_eight_D34),
+	TEST(dozens_of_memory_only_nodes_D35), TEST(direction_counts_D36), TEST(broken_tables_D37),
+	TEST(limits_of_an_entry_D37), TEST(one_node_and_no_cpus), TEST(cpus_belong_to_nodes))
