@@ -259,10 +259,7 @@ void candidate_weigh(const struct snapshot *s, const struct settings *set, const
 	c->grouped = c->blind ? snap_vm_running_vcpus(vm) > 1 : has_group(s, set, vm);
 	weigh_nodes(s, c->blind ? vm->mem_bytes : faults, c->weight);
 	c->known = weigh_now(c) && (!c->blind || c->total_bytes);
-	if (vm->data == DATA_WARMING_UP)
-		snprintf(c->why, sizeof(c->why), "watching: %s",
-			data_state_sentence(DATA_WARMING_UP));
-	else if (!snap_vm_running_vcpus(vm))
+	if (!snap_vm_running_vcpus(vm))
 		snprintf(c->why, sizeof(c->why), "idle: no vCPU ran in the last window");
 	else if (!c->known)
 		snprintf(c->why, sizeof(c->why),

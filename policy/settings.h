@@ -29,7 +29,7 @@ struct settings {
 #define SETTINGS_DEFAULT                                                                      \
 	{                                                                                     \
 		.improvement = 30, .margin = 15, .blind_factor = 4, .persistence_windows = 3, \
-		.cooldown_ns = UINT64_C(60000000000), .copy_cost = 500, .group_shared = 10,   \
+		.cooldown_ns = UINT64_C(60000000000), .copy_cost = 200, .group_shared = 10,   \
 		.cpu_pct = 112, .reserve_bytes = UINT64_C(64) << 20, .reserve_permille = 30,  \
 		.stale_ns = UINT64_C(180000000000), .silent_ns = UINT64_C(60000000000),       \
 		.warmup_windows = 2,                                                          \

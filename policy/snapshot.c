@@ -24,7 +24,7 @@ static const char *const data_names[DATA_STATES] = {
 
 static const char *const data_sentences[DATA_STATES] = {
 	[DATA_OK] = "hint faults are coming in",
-	[DATA_WARMING_UP] = "too few hint faults yet",
+	[DATA_WARMING_UP] = "too few hint faults yet; where its pages lie is used instead",
 	[DATA_STALE] = "no new hint faults; where its pages lie is used instead",
 	[DATA_NO_SCAN] = "the kernel does not scan it; where its pages lie is used instead",
 	[DATA_HUGETLB] = "hugetlb memory has no hint faults; where its pages lie is used instead",

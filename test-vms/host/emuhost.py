@@ -12,6 +12,7 @@ import shutil
 import time
 
 import cache
+import image
 import machine
 import process
 import runs
@@ -28,7 +29,9 @@ TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "ssh
 
 
 def check_machine(progress):
-    missing = sorted({pkg for tool, pkg in TOOLS.items() if not shutil.which(tool)})
+    tools = dict(TOOLS) if image.is_complete(image.image_dir()) else dict(image.TOOLS, **TOOLS)
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = sorted({pkg for tool, pkg in tools.items() if not shutil.which(tool, path=path)})
     if missing:
         raise SetupError("missing tools; install them with: apt-get install " + " ".join(missing))
     with open("/proc/meminfo") as f:

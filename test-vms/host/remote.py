@@ -40,6 +40,15 @@ def _short(command):
     return text if len(text) <= 120 else text[:117] + "..."
 
 
+def _is_one_command(text):
+    """Whether a shell would run just one program, so that `exec env` before it is right."""
+    try:
+        words = list(shlex.shlex(text, posix=True, punctuation_chars=True))
+    except ValueError:
+        return False
+    return "\n" not in text and not any(set(w) <= set(";|&()") for w in words if w)
+
+
 class Shell:
     """The way into a Machine."""
 
@@ -173,12 +182,11 @@ class Shell:
     def spawn(self, command, log):
         """Starts a command in the background of the host; its output goes to the file log there.
 
-        Returns its pid there.
+        Returns its pid there (of a compound command: of its shell), which leads a process group.
         """
         text = shell_string(command)
-        simple = not set(text) & set(";|&\n()")
         r = self.run("setsid sh -c %s >%s 2>&1 </dev/null & echo $!" % (
-            shlex.quote("exec " + text if simple else text), shlex.quote(log)))
+            shlex.quote("exec env " + text if _is_one_command(text) else text), shlex.quote(log)))
         return int(r.stdout)
 
     # -- files

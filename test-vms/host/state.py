@@ -101,6 +101,21 @@ def _boot_and_save(topology, image_dir, tmp, start, prepare, progress):
         runs.remove(run_dir)
 
 
+@contextlib.contextmanager
+def _work_dir(tmp):
+    """A directory that is gone at the end unless it was renamed; held, so nobody clears it away."""
+    cache.remove_tree(tmp)
+    os.makedirs(tmp, mode=0o700)
+    fd = cache.hold(tmp)
+    if fd is None:
+        raise SetupError("somebody removed %s while it was made" % tmp)
+    try:
+        yield tmp
+    finally:
+        os.close(fd)
+        cache.remove_tree(tmp)
+
+
 def _ensure(final, topology, image_dir, start, prepare, progress):
     """Makes the state directory final if it is not there; starts over when the host dies."""
     if is_complete(final):
@@ -110,15 +125,12 @@ def _ensure(final, topology, image_dir, start, prepare, progress):
             if is_complete(final):
                 return
             cache.need_space(STATE_MIB, "a saved state")
-            tmp = final + ".tmp"
-            cache.remove_tree(tmp)
-            os.makedirs(tmp, mode=0o700)
             try:
-                _boot_and_save(topology, image_dir, tmp, start, prepare, progress)
-                # the overlay names its backing file by an absolute path, so renaming keeps it right
-                os.rename(tmp, final)
+                with _work_dir(final + ".tmp") as tmp:
+                    _boot_and_save(topology, image_dir, tmp, start, prepare, progress)
+                    # the overlay has its backing file's absolute path: renaming keeps it right
+                    os.rename(tmp, final)
             except (HostDied, HostTimeout, CommandFailed) as e:
-                cache.remove_tree(tmp)
                 progress("attempt %d of %d: %s" % (attempt, ATTEMPTS, e))
                 if attempt == ATTEMPTS:
                     raise
@@ -142,7 +154,7 @@ def ensured(topology, progress, stage=None):
         stack.callback(os.close, fd)
         ready = state_dir(image_dir, topology)
         _ensure(ready, topology, image_dir, None, _wait_for_libvirt, progress)
-        _drop_other_versions(image_dir, topology, ready)
+        _drop_useless(image_dir, topology, ready)
         if not stage:
             yield image_dir, ready, (fd,)
             return
@@ -169,13 +181,13 @@ def _held(make):
     raise SetupError("somebody keeps removing the cache while it is built")
 
 
-def _drop_other_versions(image_dir, topology, keep):
-    """States of this topology made by another QEMU or another version of these files."""
+def _drop_useless(image_dir, topology, keep):
+    """States of this topology of another QEMU or version of these files, and killed builds' rests."""
     prefix = "state-%s-" % topology.name
     for name in os.listdir(image_dir):
         path = os.path.join(image_dir, name)
-        if name.startswith(prefix) and not path.startswith(keep) and os.path.isdir(path) \
-                and not name.endswith(".tmp"):
+        if name.startswith(prefix) and os.path.isdir(path) \
+                and (not path.startswith(keep) or ".tmp" in name or ".trash" in name):
             cache.remove_unless_held(path)
 
 

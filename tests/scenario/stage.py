@@ -148,6 +148,10 @@ def start_guests(host, guests, topology):
                 continue
             put.append("taskset -pc %d %d >/dev/null" % (cpus[vcpu % len(cpus)], g.tids[vcpu]))
             free.append("taskset -pc %s %d >/dev/null" % (all_cpus, g.tids[vcpu]))
+        if g.role == "placed":
+            # its administrator's cgroup keeps it where it is well placed; nobody has pinned a vCPU
+            put.append("echo %s > /sys/fs/cgroup/machine.slice/machine-qemu*x2d%s.scope/cpuset.cpus"
+                       % (",".join(map(str, cpus_of_node(topology, g.spec["vcpus_on"][0]))), g.name))
     resume = "for g in %s; do virsh -q resume $g; done" % " ".join(g.name for g in guests)
     host.run("set -e\n" + "\n".join(put + [resume, "sleep 2"] + free))
 

@@ -5,21 +5,21 @@
 static void classes_s5(struct tap *tap_)
 {
 	static const struct {
-		unsigned pct;
 		struct node_load load; /* weight, nr_running, capacity, util, runnable */
+		unsigned pct;
 		enum node_class want;
 	} v[] = {
-		{112, {8, 9, 8192, 7315, 8000}, NODE_OVERLOADED},
-		{112, {8, 9, 8192, 7314, 9175}, NODE_HAS_SPARE},
-		{112, {8, 9, 8192, 7314, 9176}, NODE_OVERLOADED},
-		{112, {8, 8, 8192, 7400, 9000}, NODE_FULLY_BUSY},
-		{112, {8, 7, 8192, 9000, 20000}, NODE_HAS_SPARE},
-		{108, {8, 9, 8192, 7586, 8000}, NODE_OVERLOADED},
+		{{8, 9, 8192, 7315, 8000}, 112, NODE_OVERLOADED},
+		{{8, 9, 8192, 7314, 9175}, 112, NODE_HAS_SPARE},
+		{{8, 9, 8192, 7314, 9176}, 112, NODE_OVERLOADED},
+		{{8, 8, 8192, 7400, 9000}, 112, NODE_FULLY_BUSY},
+		{{8, 7, 8192, 9000, 20000}, 112, NODE_HAS_SPARE},
+		{{8, 9, 8192, 7586, 8000}, 108, NODE_OVERLOADED},
 		/* exactly at the limits: neither the one nor the other */
-		{112, {1, 2, 112, 100, 100}, NODE_FULLY_BUSY},
-		{112, {1, 2, 100, 50, 112}, NODE_FULLY_BUSY},
-		{112, {1, 2, 100, 50, 113}, NODE_OVERLOADED},
-		{112, {1, 2, 100, 50, 111}, NODE_HAS_SPARE},
+		{{1, 2, 112, 100, 100}, 112, NODE_FULLY_BUSY},
+		{{1, 2, 100, 50, 112}, 112, NODE_FULLY_BUSY},
+		{{1, 2, 100, 50, 113}, 112, NODE_OVERLOADED},
+		{{1, 2, 100, 50, 111}, 112, NODE_HAS_SPARE},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++)

@@ -5,20 +5,19 @@
 static void idle_destination_s6_2(struct tap *tap_)
 {
 	static const struct {
-		bool may;
 		long imp, best;
-		bool before, kernel, nh;
+		bool may, before, kernel, nh;
 	} v[] = {
-		{true, 0, 0, true, true, false},
-		{true, 0, 1, true, false, false},
-		{true, 50, 50, true, true, false},
-		{true, 29, 0, true, true, false},
-		{true, 30, 0, true, true, true},
-		{false, 500, 0, true, false, false},
-		{false, 50, 50, false, false, false},
-		{false, 51, 50, true, false, false},
-		{true, 115, 100, true, true, false},
-		{true, 116, 100, true, true, true},
+		{0, 0, true, true, true, false},
+		{0, 1, true, true, false, false},
+		{50, 50, true, true, true, false},
+		{29, 0, true, true, true, false},
+		{30, 0, true, true, true, true},
+		{500, 0, false, true, false, false},
+		{50, 50, false, false, false, false},
+		{51, 50, false, true, false, false},
+		{115, 100, true, true, true, false},
+		{116, 100, true, true, true, true},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
@@ -37,24 +36,22 @@ static void idle_destination_s6_2(struct tap *tap_)
 static void running_destination_s6_2(struct tap *tap_)
 {
 	static const struct {
-		long imp, move_imp;
+		long imp, move_imp, best;
 		bool may;
-		long best;
-		enum rules_verdict kernel;
+		enum rules_verdict kernel, nh;
 		long kernel_imp;
-		enum rules_verdict nh;
 	} v[] = {
-		{29, 10, false, 0, RULES_REJECT, 0, RULES_REJECT},
-		{30, 10, false, 0, RULES_SWAP, 30, RULES_SWAP},
-		{114, 0, false, 100, RULES_REJECT, 0, RULES_REJECT},
-		{115, 0, false, 100, RULES_REJECT, 0, RULES_REJECT},
-		{116, 0, false, 100, RULES_SWAP, 116, RULES_SWAP},
-		{40, 0, false, 25, RULES_REJECT, 0, RULES_REJECT},
-		{41, 0, false, 25, RULES_SWAP, 41, RULES_SWAP},
-		{50, 60, true, 0, RULES_MOVE, 60, RULES_MOVE},
-		{50, 50, true, 0, RULES_SWAP, 50, RULES_SWAP},
-		{10, 20, true, 0, RULES_MOVE, 20, RULES_REJECT},
-		{50, 60, true, 60, RULES_REJECT, 0, RULES_REJECT},
+		{29, 10, 0, false, RULES_REJECT, RULES_REJECT, 0},
+		{30, 10, 0, false, RULES_SWAP, RULES_SWAP, 30},
+		{114, 0, 100, false, RULES_REJECT, RULES_REJECT, 0},
+		{115, 0, 100, false, RULES_REJECT, RULES_REJECT, 0},
+		{116, 0, 100, false, RULES_SWAP, RULES_SWAP, 116},
+		{40, 0, 25, false, RULES_REJECT, RULES_REJECT, 0},
+		{41, 0, 25, false, RULES_SWAP, RULES_SWAP, 41},
+		{50, 60, 0, true, RULES_MOVE, RULES_MOVE, 60},
+		{50, 50, 0, true, RULES_SWAP, RULES_SWAP, 50},
+		{10, 20, 0, true, RULES_MOVE, RULES_REJECT, 20},
+		{50, 60, 60, true, RULES_REJECT, RULES_REJECT, 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
@@ -78,20 +75,19 @@ static void running_destination_s6_2(struct tap *tap_)
 static void before_2018_s6_1(struct tap *tap_)
 {
 	static const struct {
-		long imp, move_imp;
+		long imp, move_imp, best;
 		bool may;
-		long best;
 		enum rules_verdict want;
 		long want_imp;
 	} v[] = {
-		{1, 0, false, 0, RULES_SWAP, 1}, /* no SMALLIMP */
-		{0, 0, false, 0, RULES_REJECT, -7},
-		{100, 0, false, 100, RULES_REJECT, -7},
-		{101, 0, false, 100, RULES_SWAP, 101},
-		{50, 60, true, 0, RULES_MOVE, 59},
-		{50, 60, false, 0, RULES_SWAP, 50},
-		{50, 50, true, 0, RULES_SWAP, 50},
-		{10, 500, true, 10, RULES_REJECT, -7},
+		{1, 0, 0, false, RULES_SWAP, 1}, /* no SMALLIMP */
+		{0, 0, 0, false, RULES_REJECT, -7},
+		{100, 0, 100, false, RULES_REJECT, -7},
+		{101, 0, 100, false, RULES_SWAP, 101},
+		{50, 60, 0, true, RULES_MOVE, 59},
+		{50, 60, 0, false, RULES_SWAP, 50},
+		{50, 50, 0, true, RULES_SWAP, 50},
+		{10, 500, 10, true, RULES_REJECT, -7},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {

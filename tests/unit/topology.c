@@ -5,21 +5,20 @@
 static void types_of_known_hosts_s4(struct tap *tap_)
 {
 	static const struct {
-		unsigned n;
 		const uint16_t *rows;
-		unsigned cpu_nodes;
+		unsigned n, cpu_nodes;
 		enum topology_type type;
 		unsigned max;
 	} v[] = {
-		{2, pair, 2, TOPOLOGY_DIRECT, 21},
-		{4, ring, 4, TOPOLOGY_GLUELESS_MESH, 30},
-		{4, chassis, 4, TOPOLOGY_BACKPLANE, 40},
-		{4, mesh4, 4, TOPOLOGY_GLUELESS_MESH, 22},
-		{4, nomad, 4, TOPOLOGY_BACKPLANE, 32},
-		{3, chain, 3, TOPOLOGY_GLUELESS_MESH, 30},
-		{4, pmem, 4, TOPOLOGY_GLUELESS_MESH, 28}, /* the bug, if CPU-less nodes counted */
-		{2, asymmetric, 2, TOPOLOGY_GLUELESS_MESH, 28},
-		{6, subnuma, 6, TOPOLOGY_GLUELESS_MESH, 28},
+		{pair, 2, 2, TOPOLOGY_DIRECT, 21},
+		{ring, 4, 4, TOPOLOGY_GLUELESS_MESH, 30},
+		{chassis, 4, 4, TOPOLOGY_BACKPLANE, 40},
+		{mesh4, 4, 4, TOPOLOGY_GLUELESS_MESH, 22},
+		{nomad, 4, 4, TOPOLOGY_BACKPLANE, 32},
+		{chain, 3, 3, TOPOLOGY_GLUELESS_MESH, 30},
+		{pmem, 4, 4, TOPOLOGY_GLUELESS_MESH, 28}, /* the bug, if CPU-less nodes counted */
+		{asymmetric, 2, 2, TOPOLOGY_GLUELESS_MESH, 28},
+		{subnuma, 6, 6, TOPOLOGY_GLUELESS_MESH, 28},
 	};
 	struct topology t;
 
