@@ -412,6 +412,16 @@ static long least_gain(const struct candidate_room *room, const struct candidate
 	       (c->blind && (c->home < 0 || n != c->home) ? room->set->blind_factor : 1);
 }
 
+/* What a gain must be larger than, given the best one so far. */
+static long to_beat(
+	const struct candidate_room *room, const struct candidate_vm *c, unsigned n, long best)
+{
+	long margin = best ? (long)room->set->margin : 0;
+
+	return best + margin +
+	       (c->home >= 0 && (int)n != c->home ? (long)room->set->home_bonus : 0);
+}
+
 void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 {
 	long best = 0;
@@ -428,8 +438,7 @@ void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 		bool bring, all_here = c->demand_on[n] == c->demand && c->demand;
 		long gain = gain_of(room, c, n, &bring);
 
-		if (gain < least_gain(room, c, (int)n) ||
-			gain <= best + (best ? (long)room->set->margin : 0))
+		if (gain < least_gain(room, c, (int)n) || gain <= to_beat(room, c, n, best))
 			continue;
 		if (!cpu_room(room, c, n))
 			continue;

@@ -111,6 +111,7 @@ static bool take_number(const char **p, const char *end, unsigned *ret)
 			v = v * 10 + (unsigned)(*s - '0');
 		s++;
 	}
+	v = MIN2(v, IDSET_MAX);
 	if (s == *p)
 		return false;
 	*p = s;
@@ -172,7 +173,8 @@ char *idset_format(const struct idset *s, char *buf, size_t size)
 			b++;
 		n = a == b ? snprintf(item, sizeof(item), "%s%d", used ? "," : "", a)
 			   : snprintf(item, sizeof(item), "%s%d-%d", used ? "," : "", a, b);
-		if (used + (size_t)n + 4 > size) {
+		/* what follows the item: nothing but the NUL, or at worst "..." and the NUL */
+		if (used + (size_t)n + (idset_next(s, (unsigned)b + 1) < 0 ? 1 : 4) > size) {
 			snprintf(buf + used, size - used, "...");
 			break;
 		}

@@ -84,6 +84,12 @@ static void a_small_buffer_is_cut_at_an_item(struct tap *tap_)
 		idset_add(&s, i);
 	CHECK_STR(idset_format(&s, buf, sizeof(buf)), "0,2,4,6...");
 	CHECK_STR(idset_format(&s, buf, 1), "");
+	/* an exact fit is not cut */
+	idset_clear(&s);
+	for (unsigned i = 0; i < 4; i++)
+		idset_add(&s, i);
+	CHECK_STR(idset_format(&s, buf, 4), "0-3");
+	CHECK_INT(idset_parse_list("9000-41000", 10, &s), IDSET_E_RANGE);
 	/* nothing behind @size is written, whatever the size */
 	for (size_t size = 0; size < sizeof(buf); size++) {
 		memset(buf, '#', sizeof(buf));

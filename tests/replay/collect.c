@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A whole look at a captured host: from files to a snapshot, and from there to a decision. */
+#include "controller/source/collect.h"
+#include "policy/decide.h"
+#include "tests/replay/hosts.h"
+
+static const struct settings set = SETTINGS_DEFAULT;
+
+static struct virt_vm vm_of(const char *name, const char *uuid)
+{
+	struct virt_vm v = {.max_vcpus = 2, .ram_bytes = 256 << 20, .id = 1};
+
+	snprintf(v.name, sizeof(v.name), "%s", name);
+	snprintf(v.uuid, sizeof(v.uuid), "%s", uuid);
+	return v;
+}
+
+struct fixture {
+	struct hostfs fs;
+	struct virt_vm vms[4];
+	struct virt_list list;
+	struct collect c;
+};
+
+static void setup(struct fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->fs = host_captured("debian13-4node");
+	f->vms[0] = vm_of("a", "ef1a7290-68fb-44f5-8d51-22024f44b939");
+	f->vms[1] = vm_of("b", "a2aa705b-6d0f-4afc-a630-3b1d9f217ce0");
+	f->vms[2] = vm_of("c", "f8376947-c612-4de1-8a7a-de4560a893cd");
+	f->vms[3] = vm_of("gone", "00000000-0000-0000-0000-000000000000");
+	f->list = (struct virt_list){.n_vms = 4, .vm = f->vms};
+	f->c = (struct collect){
+		.fs = &f->fs, .settings = &set, .vms = &f->list, .now_ns = UINT64_C(1000000000)};
+}
+
+static void teardown(struct fixture *f)
+{
+	snapshot_free(f->c.snapshot);
+	observed_free(f->c.observed);
+	hostfs_close(&f->fs);
+}
+
+static uint64_t sum(const struct snapshot *s, const uint64_t *v)
+{
+	uint64_t all = 0;
+
+	for (unsigned n = 0; n < s->topology.n_nodes; n++)
+		all += v[n];
+	return all;
+}
+
+static void a_captured_host_becomes_a_snapshot(struct tap *tap_)
+{
+	const struct snapshot *s;
+	struct fixture f;
+
+	setup(&f);
+	REQUIRE(collect_run(&f.c) == 0);
+	s = f.c.snapshot;
+	CHECK_INT(s->topology.n_nodes, 4);
+	CHECK_INT(s->topology.type, TOPOLOGY_GLUELESS_MESH);
+	CHECK_INT(s->balancing, 1);
+	CHECK(s->kernel_pages_migrated > 0 && s->hint_faults > 0);
+	REQUIRE(s->n_vms == 4);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct snap_vm *vm = &s->vm[i];
+
+		CHECK_STR(vm->problem, "");
+		CHECK_INT(vm->n_vcpus, 2);
+		CHECK(vm->has_memory);
+		/* 256 MiB at most, and nothing of QEMU's own 100 MiB */
+		CHECK(sum(s, vm->mem_bytes) > 100 << 20 && sum(s, vm->mem_bytes) <= 256 << 20);
+		CHECK(vm->vcpu[0].node >= 0);
+		CHECK(!vm->memory_fixed && !vm->memory_hugetlb);
+	}
+	teardown(&f);
+}
+
+static void one_vm_that_cannot_be_read_does_not_affect_the_others(struct tap *tap_)
+{
+	const struct snap_vm *vm;
+	struct fixture f;
+
+	setup(&f);
+	REQUIRE(collect_run(&f.c) == 0);
+	vm = &f.c.snapshot->vm[3];
+	CHECK(strstr(vm->problem, "QEMU process was not found") != NULL);
+	CHECK(strstr(vm->problem, "gone.pid") != NULL);
+	CHECK_STR(f.c.snapshot->vm[2].problem, "");
+	teardown(&f);
+}
+
+static void a_pid_file_of_another_process_is_not_believed(struct tap *tap_)
+{
+	struct fixture f;
+
+	setup(&f);
+	/* the process in a.pid is VM a's, whatever VM claims the name */
+	snprintf(f.vms[0].uuid, sizeof(f.vms[0].uuid), "11111111-1111-1111-1111-111111111111");
+	REQUIRE(collect_run(&f.c) == 0);
+	CHECK(f.c.snapshot->vm[0].problem[0]);
+	CHECK_INT(f.c.snapshot->vm[0].pid, 0);
+	teardown(&f);
+}
+
+static void the_same_host_again_says_nothing_new(struct tap *tap_)
+{
+	struct snapshot *first;
+	struct observed *observed;
+	struct fixture f;
+
+	setup(&f);
+	REQUIRE(collect_run(&f.c) == 0);
+	first = f.c.snapshot;
+	observed = f.c.observed;
+	f.c.prev = first;
+	f.c.prev_observed = observed;
+	f.c.now_ns += UINT64_C(10000000000);
+	REQUIRE(collect_run(&f.c) == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct snap_vm *a = &first->vm[i], *b = &f.c.snapshot->vm[i];
+
+		CHECK_INT(b->windows, a->windows);
+		CHECK_INT(b->data_age_ns, 10000000000);
+		CHECK(b->vcpu[0].idle); /* its run time stood still */
+		CHECK(memcmp(a->vcpu[0].faults, b->vcpu[0].faults, 8 * sizeof(uint64_t)) == 0);
+	}
+	snapshot_free(first);
+	observed_free(observed);
+	teardown(&f);
+}
+
+static void strict_and_passed_through_memory_is_fixed_D04_D17(struct tap *tap_)
+{
+	struct fixture f;
+
+	setup(&f);
+	f.vms[0].pci_hostdev = true;
+	f.vms[1].numatune_strict = f.vms[1].has_nodeset = true;
+	idset_add(&f.vms[1].nodeset, 0);
+	REQUIRE(collect_run(&f.c) == 0);
+	CHECK(strstr(f.c.snapshot->vm[0].memory_fixed_why, "VFIO") != NULL);
+	CHECK_STR(f.c.snapshot->vm[1].memory_fixed_why, "libvirt numatune strict nodeset 0");
+	CHECK(f.c.snapshot->vm[0].memory_fixed && f.c.snapshot->vm[1].memory_fixed);
+	IDS(&f.c.snapshot->vm[1].allowed_mems, "0");
+	teardown(&f);
+}
+
+static void an_empty_root_is_a_condition(struct tap *tap_)
+{
+	struct fixture f;
+
+	setup(&f);
+	hostfs_close(&f.fs);
+	REQUIRE(hostfs_open(&f.fs, "/nonexistent") != 0);
+	f.fs.fd = -1;
+	CHECK(collect_run(&f.c) != 0);
+	CHECK(!f.c.snapshot && !f.c.observed);
+	teardown(&f);
+}
+
+TAP_MAIN(TEST(a_captured_host_becomes_a_snapshot),
+	TEST(one_vm_that_cannot_be_read_does_not_affect_the_others),
+	TEST(a_pid_file_of_another_process_is_not_believed),
+	TEST(the_same_host_again_says_nothing_new),
+	TEST(strict_and_passed_through_memory_is_fixed_D04_D17), TEST(an_empty_root_is_a_condition))
