@@ -20,6 +20,7 @@
 #include "policy/rules.h"
 #include "policy/weight.h"
 
+#define HARDLY_ANY 5    /* permille of its memory */
 #define SPLIT_SHARE 150 /* permille of its memory */
 
 void candidate_room_init(
@@ -143,6 +144,19 @@ static bool has_group(
 	return total && shared > total / 1000 * set->group_shared;
 }
 
+/*
+ * Faults on a node that holds none of the VM's memory are news from before its pages left: the
+ * kernel's counters lag behind its own migrations.
+ */
+static void drop_faults_without_pages(
+	const struct snapshot *s, const struct candidate_vm *c, uint64_t *faults)
+{
+	topology_foreach (n, &s->topology) {
+		if (c->vm->has_memory && c->share[n] < HARDLY_ANY)
+			faults[n] = 0;
+	}
+}
+
 /* Mean weight of where the running vCPUs are. False: not one of them is anywhere. */
 static bool weigh_now(struct candidate_vm *c)
 {
@@ -255,6 +269,7 @@ void candidate_weigh(const struct snapshot *s, const struct settings *set, const
 	take_demand(s, c);
 	order_nodes(s, c);
 	snap_vm_group_faults(s, vm, faults);
+	drop_faults_without_pages(s, c, faults);
 	c->blind = vm->data != DATA_OK || !weight_sum(&s->topology, faults);
 	c->grouped = c->blind ? snap_vm_running_vcpus(vm) > 1 : has_group(s, set, vm);
 	weigh_nodes(s, c->blind ? vm->mem_bytes : faults, c->weight);
@@ -412,6 +427,30 @@ static long least_gain(const struct candidate_room *room, const struct candidate
 	       (c->blind && (c->home < 0 || n != c->home) ? room->set->blind_factor : 1);
 }
 
+/* Where the VM is now: its home, or the one node that all its running vCPUs are on. */
+static bool is_present(const struct candidate_vm *c, unsigned n)
+{
+	return c->home >= 0 ? (int)n == c->home : c->demand && c->demand_on[n] == c->demand;
+}
+
+/*
+ * What could be gained without going anywhere, by bringing the rest of its memory, whether that is
+ * worth doing or not. Another node must be better than this, or a VM whose memory is all here would
+ * be carried off by faults that the counters have not forgotten yet.
+ */
+static long worth_of_staying(const struct candidate_room *room, const struct candidate_vm *c)
+{
+	long best = 0;
+
+	topology_foreach (n, &room->s->topology) {
+		if (is_present(c, n) && c->vm->has_memory && !c->vm->memory_fixed)
+			best = MAX2(best,
+				1000 - (long)room->set->copy_cost * (1000 - c->share[n]) / 1000 -
+					c->now);
+	}
+	return best;
+}
+
 /* What a gain must be larger than, given the best one so far. */
 static long to_beat(
 	const struct candidate_room *room, const struct candidate_vm *c, unsigned n, long best)
@@ -424,11 +463,12 @@ static long to_beat(
 
 void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 {
-	long best = 0;
+	long best;
 
 	c->kind = PLAN_HOLD;
 	c->gain = 0;
 	c->refused_node = -1;
+	best = worth_of_staying(room, c);
 	if (c->split) {
 		choose_split(room, c, least_gain(room, c, -1));
 		return;
@@ -438,11 +478,13 @@ void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 		bool bring, all_here = c->demand_on[n] == c->demand && c->demand;
 		long gain = gain_of(room, c, n, &bring);
 
-		if (gain < least_gain(room, c, (int)n) || gain <= to_beat(room, c, n, best))
+		if (gain < least_gain(room, c, (int)n) ||
+			((c->kind != PLAN_HOLD || !is_present(c, n)) &&
+				gain <= to_beat(room, c, n, best)))
 			continue;
 		if (!cpu_room(room, c, n))
 			continue;
-		best = gain;
+		best = MAX2(best, gain);
 		c->target = n;
 		c->gain = gain;
 		c->move_bytes = bring ? c->total_bytes - c->vm->mem_bytes[n] : 0;

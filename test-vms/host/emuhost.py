@@ -77,8 +77,8 @@ class EmulatedHost:
         if self.name:
             self.dir = runs.create(self.name)
             if not self.dir:
-                raise SetupError("there is an emulated host named '%s' already (emuhost down --name "
-                                 "%s)" % (self.name, self.name))
+                raise SetupError("there is an emulated host named '%s' already (emuhost down "
+                                 "--name %s)" % (self.name, self.name))
             return
         for n in range(100):
             self.name = "%s-%d%s" % (self.topology.name, os.getpid(), "-%d" % n if n else "")
@@ -157,7 +157,7 @@ class EmulatedHost:
         return self.shell.run(command, timeout, check, input)
 
     def spawn(self, command, log):
-        """Starts it in the background, output to the file log in the host; returns its pid there."""
+        """Starts it in the background, output to the file log in there; returns its pid there."""
         return self.shell.spawn(command, log)
 
     def copy_in(self, sources, target, timeout=300):

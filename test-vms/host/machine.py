@@ -24,7 +24,8 @@ LAST_WORDS_S = 3
 # What udev would load for nothing.
 NO_MODULES = ("aesni_intel,ata_generic,ata_piix,configfs,crc32_pclmul,crct10dif_pclmul,drm,"
               "efi_pstore,evdev,floppy,ghash_clmulni_intel,i2c_piix4,joydev,pcspkr,powernow_k8,"
-              "psmouse,sha1_ssse3,sha256_ssse3,sha512_ssse3,vmw_vsock_vmci_transport,vsock_loopback")
+              "psmouse,sha1_ssse3,sha256_ssse3,sha512_ssse3,vmw_vsock_vmci_transport,"
+              "vsock_loopback")
 KERNEL_ARGS = ("console=ttyS0 root=/dev/vda rw panic=-1 oops=panic quiet nowatchdog "
                "workqueue.watchdog_thresh=0 mitigations=off systemd.show_status=0 "
                "module_blacklist=" + NO_MODULES)

@@ -10,7 +10,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def start_time(pid):
-    """Start time of a process in ticks, as text; "" if there is none. With the pid: its identity."""
+    """Start time of a process in ticks, as text, "" if there is none; with the pid its identity."""
     try:
         with open("/proc/%d/stat" % pid) as f:
             fields = f.read().rpartition(")")[2].split()
@@ -24,7 +24,7 @@ def identity(pid):
 
 
 def is_alive(who):
-    """Whether the process of an identity() still runs; a later one of the same pid does not count."""
+    """Whether the process of an identity() still runs; a later one of its pid does not count."""
     return bool(who) and who[1] != "" and start_time(who[0]) == who[1]
 
 
@@ -37,7 +37,7 @@ def kill(who):
 
 
 def die_with_parent():
-    """For Popen(preexec_fn=...): the kernel kills the child when its parent is gone, kill -9 included.
+    """For Popen(preexec_fn=...): the kernel kills the child when its parent is gone.
 
     The parent is the thread that started it: start hosts from a thread that lives as long as they.
     """

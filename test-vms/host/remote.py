@@ -154,7 +154,7 @@ class Shell:
             code = self._session(wrapped, timeout, _short(command), inp, out, err)
             out.seek(0)
             err.seek(0)
-            r = Result(code, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
+            r = Result(code, *(f.read().decode(errors="replace") for f in (out, err)))
         if code == LOST:
             r.stderr = self._genuine(r.stderr, command)
         if check and code != 0:
@@ -204,8 +204,8 @@ class Shell:
 
     def _copy_file_in(self, path, target, timeout):
         quoted = shlex.quote(target)
-        script = "d=%s; [ ! -d \"$d\" ] || d=$d/%s; mkdir -p \"$(dirname \"$d\")\" && rm -f \"$d\" " \
-            "&& cat > \"$d\" && chmod %o \"$d\"" % (
+        script = "d=%s; [ ! -d \"$d\" ] || d=$d/%s; mkdir -p \"$(dirname \"$d\")\" " \
+            "&& rm -f \"$d\" && cat > \"$d\" && chmod %o \"$d\"" % (
                 quoted, shlex.quote(os.path.basename(path)), os.stat(path).st_mode & 0o7777)
         if target.endswith("/"):
             script = "mkdir -p %s; %s" % (quoted, script)

@@ -143,7 +143,7 @@ def _wait_for_libvirt(shell):
 
 @contextlib.contextmanager
 def ensured(topology, progress, stage=None):
-    """(image_dir, state directory, descriptors that keep both) of a topology; builds what is missing.
+    """(image_dir, state directory, descriptors that keep both); builds what is missing.
 
     stage: (key, prepare) of a further state, made once by what prepare(shell) does in the host. The
     key must change whenever prepare would do something else. No guest may run in the saved state;
@@ -182,7 +182,7 @@ def _held(make):
 
 
 def _drop_useless(image_dir, topology, keep):
-    """States of this topology of another QEMU or version of these files, and killed builds' rests."""
+    """This topology's states of another QEMU or version of these files; killed builds' rests."""
     prefix = "state-%s-" % topology.name
     for name in os.listdir(image_dir):
         path = os.path.join(image_dir, name)

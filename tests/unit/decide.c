@@ -276,6 +276,7 @@ static void cooldown_and_commit(struct tap *tap_)
 	CHECK_INT(h.vm[0].vcpu_moves, 2);
 	/* the memory goes back at once: nothing before the cooldown is over */
 	build_faults(s, vm, FAULT_SHARED, (uint64_t[]){1000, 0});
+	build_memory(s, vm, (uint64_t[]){GIB, 0});
 	vm->vcpu[0].node = vm->vcpu[1].node = 1;
 	plan_clear(&p);
 	build_decide(s, &set, &h, 5, &p);
@@ -320,6 +321,27 @@ static void memory_only_nodes_are_no_home(struct tap *tap_)
 	CHECK_INT(p.vm[0].move_bytes, GIB);
 }
 
+static void old_faults_do_not_carry_a_vm_off(struct tap *tap_)
+{
+	_cleanup_snapshot_ struct snapshot *s = build_mesh4(1);
+	_cleanup_(history_clearp) struct history h = {0};
+	_cleanup_plan_ struct plan p = {0};
+	struct snap_vm *vm = build_vm(s, 0, "vm1", 2, GIB, (int[]){2}, 1);
+
+	/* all of its memory is where it runs; the counters still tell of node 0 */
+	build_faults(s, vm, FAULT_SHARED, (uint64_t[]){600, 0, 400, 0});
+	build_memory(s, vm, (uint64_t[]){0, 0, GIB, 0});
+	build_decide(s, &set, &h, 5, &p);
+	CHECK_INT(p.vm[0].kind, PLAN_HOLD);
+	/* and where a small part is elsewhere, that part comes, not the VM goes */
+	build_memory(s, vm, (uint64_t[]){100 * MIB, 0, 924 * MIB, 0});
+	plan_clear(&p);
+	build_decide(s, &set, &h, 5, &p);
+	CHECK_INT(p.vm[0].kind, PLAN_PULL);
+	CHECK_INT(p.vm[0].target, 2);
+	CHECK_INT(p.vm[0].move_bytes, 100 * MIB);
+}
+
 TAP_MAIN(TEST(vcpus_go_to_their_memory), TEST(the_rest_of_the_memory_follows),
 	TEST(a_well_placed_vm_is_left_alone), TEST(task_faults_count_only_without_a_group),
 	TEST(without_data_pages_alone_decide_D03), TEST(without_data_an_even_split_is_left_alone),
@@ -327,4 +349,5 @@ TAP_MAIN(TEST(vcpus_go_to_their_memory), TEST(the_rest_of_the_memory_follows),
 	TEST(headroom_is_used_up_by_the_plan), TEST(strict_cannot_follow_D17),
 	TEST(cpu_room_is_asked_for), TEST(two_equally_good_nodes_D50),
 	TEST(reasons_to_keep_hands_off), TEST(cooldown_and_commit),
-	TEST(a_vm_too_wide_for_a_node_is_left_alone), TEST(memory_only_nodes_are_no_home))
+	TEST(a_vm_too_wide_for_a_node_is_left_alone), TEST(memory_only_nodes_are_no_home),
+	TEST(old_faults_do_not_carry_a_vm_off))
