@@ -56,6 +56,14 @@ def one_run(args, spec, act, length_s):
                 args.scenario, args.topology, "act" if act else "kernel")))
         return run.result()
 
+    if act and args.keep:
+        host = emuhost.EmulatedHost(args.topology, "scenario", progress, detach=True, stage=st).up()
+        try:
+            return body(host)
+        finally:
+            tool = os.path.relpath(os.path.join(TOP, "test-vms/host/emuhost"))
+            progress("the host stays up, numaherd's files are in its /srv; a shell in it: %s shell "
+                     "--name scenario; its end: %s down --name scenario" % (tool, tool))
     return emuhost.run_with_restart(args.topology, body, progress=progress, stage=st)
 
 
@@ -98,6 +106,8 @@ def parse_args():
     p.add_argument("--topology", default="mesh4")
     p.add_argument("--build", default=os.path.join(TOP, "build"))
     p.add_argument("--json", action="store_true", help="one JSON object on the last line")
+    p.add_argument("--keep", action="store_true",
+                   help="leave the emulated host (of the run with numaherd) up")
     p.add_argument("--no-kernel-run", action="store_true",
                    help="leave out the run with the kernel's balancer alone")
     p.add_argument("--keep-files", metavar="DIR", help="logs and samples of each run go there")
