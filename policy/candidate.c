@@ -184,9 +184,10 @@ static void weigh_nodes(const struct snapshot *s, const uint64_t *vector, long *
 	}
 }
 
-/* The best node for one vCPU by its own faults, or -1; *ret_gain over where it runs now. */
+/* The best node for one vCPU by its own faults, or -1; *ret_now: the weight of where it runs now.
+ */
 static int task_best(const struct snapshot *s, const struct settings *set,
-	const struct candidate_vm *c, unsigned vcpu, long *ret_gain)
+	const struct candidate_vm *c, unsigned vcpu, long *ret_now, long *ret_gain)
 {
 	const struct snap_vcpu *v = &c->vm->vcpu[vcpu];
 	uint64_t task[TOPOLOGY_NODES_MAX];
@@ -196,6 +197,7 @@ static int task_best(const struct snapshot *s, const struct settings *set,
 	if (!v->tid || v->idle || v->node < 0)
 		return -1;
 	snap_vcpu_task_faults(s, v, task);
+	drop_faults_without_pages(s, c, task);
 	weigh_nodes(s, task, w);
 	for (unsigned k = 0; k < c->n_order; k++) {
 		unsigned n = c->order[k];
@@ -205,6 +207,7 @@ static int task_best(const struct snapshot *s, const struct settings *set,
 	}
 	if (best < 0 || w[best] == 0)
 		return -1;
+	*ret_now = w[v->node];
 	*ret_gain = w[best] - w[v->node];
 	return best;
 }
@@ -218,29 +221,33 @@ static void weigh_tasks(
 {
 	int first = -1;
 	bool real = true;
-	long sum = 0;
+	long sum = 0, sum_now = 0, n_run = (long)MAX2(snap_vm_running_vcpus(c->vm), 1u);
 
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
-		long gain = 0;
-		int best = task_best(s, set, c, i, &gain);
+		long gain = 0, now = 0;
+		int best = task_best(s, set, c, i, &now, &gain);
 
 		if (best < 0)
 			continue;
 		sum += gain;
+		sum_now += now;
 		real &= c->share[best] >= SPLIT_SHARE;
 		c->split |= first >= 0 && best != first;
 		first = first < 0 ? best : first;
 	}
 	c->split &= real;
-	c->split_gain = sum / (long)MAX2(snap_vm_running_vcpus(c->vm), 1u);
+	if (!c->split)
+		return;
+	c->split_gain = sum / n_run;
+	c->now = sum_now / n_run; /* each vCPU by its own faults */
 }
 
 int candidate_task_target(
 	const struct candidate_room *room, const struct candidate_vm *c, unsigned vcpu)
 {
-	long gain;
+	long now, gain;
 
-	return task_best(room->s, room->set, c, vcpu, &gain);
+	return task_best(room->s, room->set, c, vcpu, &now, &gain);
 }
 
 static bool fits_a_node(const struct snapshot *s, const struct candidate_vm *c)
