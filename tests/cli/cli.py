@@ -9,6 +9,7 @@ anew (look at the difference before committing it).
 import glob
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -40,6 +41,7 @@ class Daemon:
 
     def __init__(self, *args, wait=True):
         self.dir = tempfile.mkdtemp(prefix="numaherd-cli-")
+        self.said = None
         self.socket = os.path.join(self.dir, "control.sock")
         self.log = open(os.path.join(self.dir, "log"), "w+")
         self.proc = subprocess.Popen([NUMAHERD, "--socket=" + self.socket, "--tick=1", *args],
@@ -59,6 +61,8 @@ class Daemon:
         return ctl("--socket=" + self.socket).stdout
 
     def logged(self):
+        if self.said is not None:
+            return self.said
         with open(self.log.name) as f:
             return f.read()
 
@@ -69,7 +73,10 @@ class Daemon:
         if self.proc.poll() is None:
             self.proc.send_signal(signal.SIGTERM)
             self.proc.wait(timeout=30)
+        self.log.flush()
+        self.said = self.logged()
         self.log.close()
+        shutil.rmtree(self.dir)
 
 
 TEST_DRIVER = "--connect=test:///default"
@@ -193,14 +200,16 @@ def one_instance_for_one_socket():
         r = run(NUMAHERD, TEST_DRIVER, "--socket=" + d.socket)
         assert r.returncode == 1 and "another numaherd" in r.stderr, r
         assert d.status()
-    path = d.socket
-    assert not os.path.exists(path)
-    with open(path, "w") as f:
-        f.write("precious")
-    r = run(NUMAHERD, TEST_DRIVER, "--socket=" + path)
-    assert r.returncode == 1 and "is no socket" in r.stderr, r
-    with open(path) as f:
-        assert f.read() == "precious"
+        path = d.socket
+        d.proc.send_signal(signal.SIGTERM)
+        d.proc.wait(timeout=30)
+        assert not os.path.exists(path)
+        with open(path, "w") as f:
+            f.write("precious")
+        r = run(NUMAHERD, TEST_DRIVER, "--socket=" + path)
+        assert r.returncode == 1 and "is no socket" in r.stderr, r
+        with open(path) as f:
+            assert f.read() == "precious"
 
 
 def raw(path, data, shut=True):
