@@ -64,34 +64,37 @@ static int add_vma(const struct numa_vma *vma, void *userdata)
 	return 0;
 }
 
-int memory_use_read(const struct hostfs *fs, pid_t pid, const struct topology *topology,
-	const struct numa_maps_units *units, struct guestram *g,
-	const struct ram_backends *backends, struct memory_use *ret)
+/* @text: NULL to read the process's own. */
+static int sum_up(const struct hostfs *fs, pid_t pid, const char *text, size_t len,
+	const struct numa_maps_units *units, struct sum *s, struct memory_use *ret)
 {
 	_cleanup_free_ struct memory_use *use = calloc(1, sizeof(*use));
-	struct sum s = {.topology = topology, .g = g, .backends = backends, .use = use};
 	int r;
 
 	if (!use)
 		return -ENOMEM;
-	r = numa_maps_read(fs, pid, units, add_vma, &s, &use->read);
+	s->use = use;
+	r = text ? numa_maps_parse(text, len, units, add_vma, s, &use->read)
+		 : numa_maps_read(fs, pid, units, add_vma, s, &use->read);
 	if (r == 0)
 		*ret = *use;
 	return r;
+}
+
+int memory_use_read(const struct hostfs *fs, pid_t pid, const struct topology *topology,
+	const struct numa_maps_units *units, struct guestram *g,
+	const struct ram_backends *backends, struct memory_use *ret)
+{
+	struct sum s = {.topology = topology, .g = g, .backends = backends};
+
+	return sum_up(fs, pid, NULL, 0, units, &s, ret);
 }
 
 int memory_use_parse(const char *text, size_t len, const struct topology *topology,
 	const struct numa_maps_units *units, struct guestram *g,
 	const struct ram_backends *backends, struct memory_use *ret)
 {
-	_cleanup_free_ struct memory_use *use = calloc(1, sizeof(*use));
-	struct sum s = {.topology = topology, .g = g, .backends = backends, .use = use};
-	int r;
+	struct sum s = {.topology = topology, .g = g, .backends = backends};
 
-	if (!use)
-		return -ENOMEM;
-	r = numa_maps_parse(text, len, units, add_vma, &s, &use->read);
-	if (r == 0)
-		*ret = *use;
-	return r;
+	return sum_up(NULL, 0, text, len, units, &s, ret);
 }
