@@ -2,7 +2,7 @@
 /*
  * Theory of operation: everything is measured in permille of weight (weight.h).
  *
- *   now        mean weight of the nodes its running vCPUs are on
+ *   now        weight of the nodes its running vCPUs are on, each by its own faults
  *   follow     weight of the candidate: what moving only the vCPUs would give
  *   bring      1000 less the price of the bytes to copy: what moving vCPUs *and* memory would give
  *   gain       the better of the two, less now
@@ -157,9 +157,14 @@ static void drop_faults_without_pages(
 	}
 }
 
-/* Mean weight of where the running vCPUs are. False: not one of them is anywhere. */
-static bool weigh_now(struct candidate_vm *c)
+/*
+ * What the running vCPUs have where they are now: each by its own faults, since on one node of
+ * their own each may be near what it uses itself, which the group's mean would not show. By where
+ * pages lie, all are taken to use all of the memory alike. False: not one vCPU is anywhere.
+ */
+static bool weigh_now(const struct snapshot *s, struct candidate_vm *c)
 {
+	uint64_t task[TOPOLOGY_NODES_MAX], total = 0, weighted = 0, own;
 	long sum = 0;
 	unsigned n = 0;
 
@@ -170,10 +175,18 @@ static bool weigh_now(struct candidate_vm *c)
 			continue;
 		sum += c->weight[v->node];
 		n++;
+		if (c->blind)
+			continue;
+		snap_vcpu_task_faults(s, v, task);
+		drop_faults_without_pages(s, c, task);
+		own = weight_sum(&s->topology, task);
+		total += own;
+		weighted += own * weight_of(&s->topology, task, (unsigned)v->node,
+					  s->topology.max_distance);
 	}
 	if (!n)
 		return false;
-	c->now = sum / n;
+	c->now = total ? (long)(weighted / total) : sum / n;
 	return true;
 }
 
@@ -280,7 +293,7 @@ void candidate_weigh(const struct snapshot *s, const struct settings *set, const
 	c->blind = vm->data != DATA_OK || !weight_sum(&s->topology, faults);
 	c->grouped = c->blind ? snap_vm_running_vcpus(vm) > 1 : has_group(s, set, vm);
 	weigh_nodes(s, c->blind ? vm->mem_bytes : faults, c->weight);
-	c->known = weigh_now(c) && (!c->blind || c->total_bytes);
+	c->known = weigh_now(s, c) && (!c->blind || c->total_bytes);
 	if (!snap_vm_running_vcpus(vm))
 		snprintf(c->why, sizeof(c->why), "idle: no vCPU ran in the last window");
 	else if (!c->known)

@@ -161,8 +161,10 @@ static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 		while (!s->topology.node[v->node].has_cpu);
 		v->run_permille = (unsigned)gen_range(g, 1, 900);
 		for (unsigned n = 0; n < s->topology.n_nodes; n++) {
-			if (!vm->mem_bytes[n])
-				continue; /* no memory, no faults */
+			/* where it has hardly any memory, faults are old news, and are not counted
+			 */
+			if (vm->mem_bytes[n] * 50 < vm->ram_bytes)
+				continue;
 			v->faults[2 * n + FAULT_PRIVATE] = FAULT_UNIT * gen_range(g, 0, 1000);
 			v->faults[2 * n + FAULT_SHARED] =
 				private_only ? 0 : FAULT_UNIT * gen_range(g, 0, 1000);

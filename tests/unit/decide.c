@@ -61,6 +61,25 @@ static void a_well_placed_vm_is_left_alone(struct tap *tap_)
 	CHECK(strstr(p.vm[0].reason.text, "well placed") != NULL);
 }
 
+/* A group whose vCPUs each run by their own memory: gathering them would bring most of them away
+ * from it. */
+static void a_group_that_is_near_its_own_memory_stays(struct tap *tap_)
+{
+	_cleanup_snapshot_ struct snapshot *s = build_two(1);
+	_cleanup_(history_clearp) struct history h = {0};
+	_cleanup_plan_ struct plan p = {0};
+	struct snap_vm *vm = build_vm(s, 0, "vm1", 2, 4 * GIB, (int[]){0, 1}, 2);
+
+	vm->vcpu[0].faults[2 * 0 + FAULT_PRIVATE] = 1000;
+	vm->vcpu[0].faults[2 * 0 + FAULT_SHARED] = 50;
+	vm->vcpu[1].faults[2 * 1 + FAULT_PRIVATE] = 700;
+	build_memory(s, vm, (uint64_t[]){2 * GIB, 2 * GIB});
+	vm->memory_fixed = true;
+	build_decide(s, &set, &h, 5, &p);
+	CHECK_INT(p.vm[0].kind, PLAN_HOLD);
+	CHECK_INT(p.vm[0].now, 1000);
+}
+
 static void task_faults_count_only_without_a_group(struct tap *tap_)
 {
 	_cleanup_snapshot_ struct snapshot *s = build_two(1);
@@ -343,11 +362,11 @@ static void old_faults_do_not_carry_a_vm_off(struct tap *tap_)
 }
 
 TAP_MAIN(TEST(vcpus_go_to_their_memory), TEST(the_rest_of_the_memory_follows),
-	TEST(a_well_placed_vm_is_left_alone), TEST(task_faults_count_only_without_a_group),
-	TEST(without_data_pages_alone_decide_D03), TEST(without_data_an_even_split_is_left_alone),
-	TEST(no_statistics_is_not_zero_D44), TEST(headroom_on_the_target_D19),
-	TEST(headroom_is_used_up_by_the_plan), TEST(strict_cannot_follow_D17),
-	TEST(cpu_room_is_asked_for), TEST(two_equally_good_nodes_D50),
-	TEST(reasons_to_keep_hands_off), TEST(cooldown_and_commit),
-	TEST(a_vm_too_wide_for_a_node_is_left_alone), TEST(memory_only_nodes_are_no_home),
-	TEST(old_faults_do_not_carry_a_vm_off))
+	TEST(a_well_placed_vm_is_left_alone), TEST(a_group_that_is_near_its_own_memory_stays),
+	TEST(task_faults_count_only_without_a_group), TEST(without_data_pages_alone_decide_D03),
+	TEST(without_data_an_even_split_is_left_alone), TEST(no_statistics_is_not_zero_D44),
+	TEST(headroom_on_the_target_D19), TEST(headroom_is_used_up_by_the_plan),
+	TEST(strict_cannot_follow_D17), TEST(cpu_room_is_asked_for),
+	TEST(two_equally_good_nodes_D50), TEST(reasons_to_keep_hands_off),
+	TEST(cooldown_and_commit), TEST(a_vm_too_wide_for_a_node_is_left_alone),
+	TEST(memory_only_nodes_are_no_home), TEST(old_faults_do_not_carry_a_vm_off))
