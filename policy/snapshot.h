@@ -41,6 +41,12 @@ enum vm_condition {
 	VM_BUSY, /* a libvirt job (migration, snapshot) has it */
 };
 
+/* Which host thread runs a vCPU. */
+struct vcpu_thread {
+	unsigned id; /* guest vCPU number */
+	pid_t tid;
+};
+
 struct snap_vcpu {
 	unsigned id;            /* guest vCPU number */
 	pid_t tid;              /* 0: not plugged in */

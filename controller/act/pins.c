@@ -54,7 +54,12 @@ static struct pins_vcpu *vcpu_of(const struct pins_vm *e, unsigned id)
 	return NULL;
 }
 
-int pins_ask(struct pins *p, const struct snap_vm *vm, const struct virt_vm *v, unsigned id,
+bool pins_know(const struct pins_vm *e, unsigned id)
+{
+	return vcpu_of(e, id) != NULL;
+}
+
+int pins_ask(struct pins *p, const struct snap_vm *vm, unsigned id, const struct idset *original,
 	const struct idset *cpus)
 {
 	struct pins_vm *e = pins_get(p, vm);
@@ -70,12 +75,27 @@ int pins_ask(struct pins *p, const struct snap_vm *vm, const struct virt_vm *v, 
 		c = &e->vcpu[e->n_vcpus++];
 		memset(c, 0, sizeof(*c));
 		c->id = id;
-		if (id < v->n_pins)
-			c->original = v->pin[id];
+		c->original = *original;
 	}
 	c->asked_for = true;
 	c->asked = *cpus;
 	return 0;
+}
+
+/* A vCPU that comes back later is a new thread, with no pin of ours. */
+static void drop_unplugged(struct pins_vm *e, const struct snap_vm *vm)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < e->n_vcpus; i++) {
+		bool plugged = false;
+
+		for (unsigned k = 0; k < vm->n_vcpus; k++)
+			plugged |= vm->vcpu[k].id == e->vcpu[i].id && vm->vcpu[k].tid;
+		if (plugged)
+			e->vcpu[kept++] = e->vcpu[i];
+	}
+	e->n_vcpus = kept;
 }
 
 void pins_drop_gone(struct pins *p, const struct snapshot *s)
@@ -83,12 +103,17 @@ void pins_drop_gone(struct pins *p, const struct snapshot *s)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < p->n_vms; i++) {
-		if (!p->vm[i].pending &&
-			!snapshot_find(s, p->vm[i].uuid, p->vm[i].pid, p->vm[i].start_ticks)) {
-			free(p->vm[i].vcpu);
+		struct pins_vm *e = &p->vm[i];
+		const struct snap_vm *vm = snapshot_find(s, e->uuid, e->pid, e->start_ticks);
+
+		if (!e->pending && !vm) {
+			free(e->vcpu);
 			continue;
 		}
-		p->vm[kept++] = p->vm[i];
+		/* a VM whose threads could not be read this time has unplugged nothing */
+		if (!e->pending && vm->n_vcpus)
+			drop_unplugged(e, vm);
+		p->vm[kept++] = *e;
 	}
 	p->n_vms = kept;
 }
@@ -129,8 +154,8 @@ static bool foreign_in_libvirt(const struct pins_vcpu *c, const struct snap_vcpu
 }
 
 static enum pins_verdict check_affinity(const struct pins_vcpu *c, const struct snap_vm *vm,
-	const struct snap_vcpu *vcpu, const struct idset *affinity, const struct idset *online,
-	char *why)
+	bool bare, const struct snap_vcpu *vcpu, const struct idset *affinity,
+	const struct idset *online, char *why)
 {
 	char mask[64], asked[64];
 
@@ -142,13 +167,14 @@ static enum pins_verdict check_affinity(const struct pins_vcpu *c, const struct 
 			return PINS_OURS;
 		snprintf(why, SNAPSHOT_TEXT_MAX, "vCPU %u: asked %s, effective %s", vcpu->id,
 			idset_format(&c->asked, asked, sizeof(asked)), mask);
-		return PINS_DRIFT;
+		/* without libvirt's word, a mask that confines it elsewhere is somebody's pin */
+		return bare && !idset_subset(&vm->allowed_cpus, affinity) ? PINS_FOREIGN
+									  : PINS_DRIFT;
 	}
 	if (idset_subset(&vm->allowed_cpus, affinity))
 		return PINS_FREE;
-	snprintf(why, SNAPSHOT_TEXT_MAX,
-		"vCPU %u is confined to CPUs %s by somebody else, not through libvirt", vcpu->id,
-		mask);
+	snprintf(why, SNAPSHOT_TEXT_MAX, "vCPU %u is confined to CPUs %s by somebody else%s",
+		vcpu->id, mask, bare ? "" : ", not through libvirt");
 	return PINS_FOREIGN;
 }
 
@@ -157,6 +183,7 @@ enum pins_verdict pins_check(struct pins *p, const struct snap_vm *vm, const str
 	const struct idset *cpus_online, char *why)
 {
 	const struct pins_vm *e = pins_find(p, vm->uuid, vm->pid, vm->start_ticks);
+	const bool bare = v && v->manager == VIRT_QMP;
 	enum pins_verdict worst = PINS_FREE;
 
 	if (e && (e->pending || proc_ns <= e->settled_ns))
@@ -168,7 +195,7 @@ enum pins_verdict pins_check(struct pins *p, const struct snap_vm *vm, const str
 		if ((!e || libvirt_ns > e->settled_ns) &&
 			foreign_in_libvirt(c, &vm->vcpu[i], v, cpus_online, why))
 			return PINS_FOREIGN;
-		one = check_affinity(c, vm, &vm->vcpu[i], &affinity[i], cpus_online, why);
+		one = check_affinity(c, vm, bare, &vm->vcpu[i], &affinity[i], cpus_online, why);
 		if (one == PINS_FOREIGN)
 			return one;
 		worst = MAX2(worst, one);

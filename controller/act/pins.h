@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The book of vCPU pins: what each vCPU had before the first change, what was asked for, and
- * whether the host still agrees. It makes no calls; virt/session.h does.
+ * whether the host still agrees. It makes no calls; virt/session.h and act/affinity.h do.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 struct pins_vcpu {
 	unsigned id;
 	bool asked_for;
-	struct idset original; /* libvirt's mask before the first change */
+	struct idset original; /* the mask before the first change: libvirt's, or the thread's */
 	struct idset asked;
 };
 
@@ -37,11 +37,13 @@ void pins_clear(struct pins *p);
 /* The entry of this process, or NULL. */
 struct pins_vm *pins_find(struct pins *p, const char *uuid, pid_t pid, uint64_t start_ticks);
 /*
- * Notes what vCPU @id is to have; its original is taken from @v the first time. -ENOMEM.
+ * Notes what vCPU @id is to have, and the first time that it had @original. -ENOMEM.
  */
-int pins_ask(struct pins *p, const struct snap_vm *vm, const struct virt_vm *v, unsigned id,
+int pins_ask(struct pins *p, const struct snap_vm *vm, unsigned id, const struct idset *original,
 	const struct idset *cpus);
-/* Drops the entries of processes that are not in the snapshot. */
+/* Whether there is an entry for the vCPU. */
+bool pins_know(const struct pins_vm *e, unsigned id);
+/* Drops the entries of processes that are not in the snapshot, and of vCPUs that were unplugged. */
 void pins_drop_gone(struct pins *p, const struct snapshot *s);
 
 enum pins_verdict {

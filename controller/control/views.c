@@ -50,9 +50,19 @@ static struct json_object *libvirt_view(const struct view_host *h)
 {
 	struct json_object *o = json_object_new_object();
 
+	put_bool(o, "used", h->libvirt_used);
 	put_bool(o, "connected", h->libvirt_connected);
 	put_text(o, "version", h->libvirt_version);
 	put_text(o, "error", h->libvirt_error);
+	return o;
+}
+
+static struct json_object *left_out_view(const struct view_host *h)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_int(o, "count", h->n_left_out);
+	put_text(o, "first", h->left_out);
 	return o;
 }
 
@@ -218,6 +228,8 @@ static struct json_object *vm_view(
 	put_text(o, "name", vm->name);
 	put_text(o, "uuid", vm->uuid);
 	put_known(o, "pid", vm->pid, vm->pid > 0);
+	put_text(o, "manager", x.socket ? "qmp" : "libvirt");
+	json_object_object_add(o, "socket", x.socket ? json_object_new_string(x.socket) : NULL);
 	put_history(o, x.history);
 	put_localities(o, s, vm);
 	put_int(o, "ram_bytes", (int64_t)vm->ram_bytes);
@@ -252,6 +264,7 @@ struct json_object *view_status(
 	put_int(o, "version", VIEW_VERSION);
 	json_object_object_add(o, "daemon", daemon_view(host));
 	json_object_object_add(o, "libvirt", libvirt_view(host));
+	json_object_object_add(o, "left_out", left_out_view(host));
 	json_object_object_add(o, "host", host_view(host, s));
 	for (unsigned n = 0; s && n < s->topology.n_nodes; n++)
 		json_object_array_add(nodes, node_view(s, n));

@@ -16,7 +16,8 @@
 
 /* Per VM, what is known outside the snapshot; filled by the caller's function. */
 struct view_vm_extra {
-	bool moving; /* memory is under way */
+	const char *socket; /* of its QMP monitor; NULL: libvirt runs it */
+	bool moving;        /* memory is under way */
 	uint64_t want_bytes, done_bytes;
 	uint64_t moved_pages;
 	uint64_t failed_pages[4];         /* busy, no-memory, denied, other */
@@ -26,10 +27,13 @@ struct view_vm_extra {
 
 struct view_host {
 	bool dry_run;
+	bool libvirt_used; /* false: the operator said none */
 	bool libvirt_connected;
 	const char *libvirt_version; /* "" not known */
 	const char *libvirt_error;   /* "" none */
 	const char *trouble;         /* "" or a sentence: why nothing is decided at all */
+	unsigned n_left_out;         /* VMs that could not be described, and QMP sockets */
+	const char *left_out;        /* the first of them, and why; "" */
 	uint64_t now_ns;             /* same clock as snapshot.time_ns */
 	uint64_t started_ns;
 	uint64_t tick_ns;

@@ -62,15 +62,22 @@ static void host_line(const struct ctl *ctl, struct json_object *status, FILE *o
 	struct json_object *d = get_member(status, "daemon"), *h = get_member(status, "host");
 	struct json_object *v = get_member(status, "libvirt"), *w = get_member(h, "warnings");
 	struct json_object *vms = get_member(status, "vms");
-	bool connected = get_bool(v, "connected"),
+	struct json_object *left_out = get_member(status, "left_out");
+	/* daemons before there were QMP sockets say nothing of it */
+	bool used = !get_known(v, "used") || get_bool(v, "used"),
+	     connected = get_bool(v, "connected") || !used,
 	     acting = strcmp(get_text(d, "mode"), "acting") == 0;
+	size_t n_vms = vms ? json_object_array_length(vms) : 0;
 	int64_t age_s = (get_int(d, "now_ns", 0) - get_int(h, "time_ns", 0)) / 1000000000;
 	int64_t balancing = get_int(h, "numa_balancing", -1);
 
-	fprintf(out, "%s numaherd %s  %s  libvirt %s  %zu VMs  kernel balancing: %s",
+	fprintf(out, "%s numaherd %s  %s  libvirt %s  %zu VM%s  kernel balancing: %s",
 		connected ? "●" : "×", get_text(d, "version"),
 		acting ? "acting" : "dry run (changes nothing)",
-		connected ? "connected" : "NOT CONNECTED", vms ? json_object_array_length(vms) : 0,
+		!used       ? "not used"
+		: connected ? "connected"
+			    : "NOT CONNECTED",
+		n_vms, n_vms == 1 ? "" : "s",
 		balancing < 0    ? "unknown"
 		: balancing == 0 ? "off"
 		: balancing == 1 ? "on"
@@ -82,6 +89,9 @@ static void host_line(const struct ctl *ctl, struct json_object *status, FILE *o
 		fprintf(out, "  no sample yet\n");
 	if (!connected && get_text(v, "error")[0])
 		fprintf(out, "  ! %s\n", get_text(v, "error"));
+	if (get_int(left_out, "count", 0))
+		fprintf(out, "  ! left out: %lld, the first is %s\n",
+			(long long)get_int(left_out, "count", 0), get_text(left_out, "first"));
 	if (get_text(d, "trouble")[0])
 		fprintf(out, "  ! %s\n", get_text(d, "trouble"));
 	if (balancing == 0)

@@ -8,16 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "controller/act/affinity.h"
 #include "controller/daemon/daemon.h"
 #include "controller/daemon/log.h"
 
 struct pin_call {
 	unsigned vcpu;
+	pid_t tid; /* VIRT_QMP only: libvirt finds its own */
 	struct idset cpus;
 };
 
 struct pin_job {
 	struct daemon *d;
+	enum virt_manager manager;
 	char uuid[SNAPSHOT_UUID_LEN];
 	char name[SNAPSHOT_NAME_MAX];
 	pid_t pid;
@@ -43,6 +46,15 @@ static const struct virt_vm *virt_of(const struct daemon *d, const char *uuid)
 	return NULL;
 }
 
+static int pin_bare(struct pin_job *j, const struct pin_call *c)
+{
+	struct affinity_thread thread = {
+		.pid = j->pid, .start_ticks = j->start_ticks, .tid = c->tid};
+	int r = affinity_set(&j->d->fs, affinity_kernel, &thread, &c->cpus, j->error);
+
+	return r == AFFINITY_E_GONE ? VIRT_E_GONE : r == 0 ? 0 : VIRT_E_REFUSED;
+}
+
 static void run_pins(void *arg)
 {
 	struct pin_job *j = arg;
@@ -50,11 +62,15 @@ static void run_pins(void *arg)
 	for (j->done = 0; j->done < j->n_calls; j->done++) {
 		const struct pin_call *c = &j->call[j->done];
 
-		j->result = virt_session_pin_vcpu(j->d->session, j->uuid, c->vcpu, &c->cpus);
+		if (j->manager == VIRT_QMP)
+			j->result = pin_bare(j, c);
+		else
+			j->result =
+				virt_session_pin_vcpu(j->d->session, j->uuid, c->vcpu, &c->cpus);
 		if (j->result != 0)
 			break;
 	}
-	if (j->result != 0)
+	if (j->result != 0 && j->manager == VIRT_LIBVIRT)
 		snprintf(j->error, sizeof(j->error), "%s", virt_session_error(j->d->session));
 }
 
@@ -66,7 +82,8 @@ static struct pin_job *job_free(struct pin_job *j)
 	return NULL;
 }
 
-static struct pin_job *job_new(struct daemon *d, const struct snap_vm *vm, unsigned n_calls)
+static struct pin_job *job_new(
+	struct daemon *d, const struct snap_vm *vm, const struct virt_vm *v, unsigned n_calls)
 {
 	struct pin_job *j = calloc(1, sizeof(*j));
 
@@ -76,11 +93,23 @@ static struct pin_job *job_new(struct daemon *d, const struct snap_vm *vm, unsig
 	if (!j->call)
 		return job_free(j);
 	j->d = d;
+	j->manager = v->manager;
 	memcpy(j->uuid, vm->uuid, sizeof(j->uuid));
 	memcpy(j->name, vm->name, sizeof(j->name));
 	j->pid = vm->pid;
 	j->start_ticks = vm->start_ticks;
 	return j;
+}
+
+/* @id: of a vCPU that is plugged in; others are passed over, since a thread that is gone has no
+ * mask. */
+static void add_call(
+	struct pin_job *j, const struct snap_vm *vm, unsigned id, const struct idset *cpus)
+{
+	for (unsigned i = 0; i < vm->n_vcpus; i++)
+		if (vm->vcpu[i].id == id && vm->vcpu[i].tid)
+			j->call[j->n_calls++] = (struct pin_call){
+				.vcpu = id, .tid = vm->vcpu[i].tid, .cpus = *cpus};
 }
 
 static struct vm_history *history_of(struct daemon *d, const char *uuid, pid_t pid)
@@ -165,7 +194,9 @@ static void done_pins(void *arg)
 
 static int submit(struct daemon *d, struct pin_job *j, struct pins_vm *e)
 {
-	int r = worker_submit(d->virt, run_pins, done_pins, j);
+	/* a libvirt that hangs must not keep bare QEMUs waiting */
+	int r = worker_submit(
+		j->manager == VIRT_QMP ? d->collector : d->virt, run_pins, done_pins, j);
 
 	if (r < 0) {
 		job_free(j);
@@ -179,17 +210,61 @@ static int submit(struct daemon *d, struct pin_job *j, struct pins_vm *e)
 /* Asks again for what had been asked. */
 static void reapply(struct daemon *d, const struct snap_vm *vm, struct pins_vm *e)
 {
-	struct pin_job *j = job_new(d, vm, e->n_vcpus);
+	const struct virt_vm *v = virt_of(d, vm->uuid);
+	struct pin_job *j = v ? job_new(d, vm, v, e->n_vcpus) : NULL;
 
 	if (!j)
 		return;
 	j->reapply = true;
 	for (unsigned i = 0; i < e->n_vcpus; i++)
 		if (e->vcpu[i].asked_for)
-			j->call[j->n_calls++] =
-				(struct pin_call){.vcpu = e->vcpu[i].id, .cpus = e->vcpu[i].asked};
+			add_call(j, vm, e->vcpu[i].id, &e->vcpu[i].asked);
 	e->reapplied++;
 	submit(d, j, e);
+}
+
+/* The mask a vCPU has before we touch it: libvirt's for it, else that of its thread. */
+static const struct idset *mask_before(
+	const struct virt_vm *v, const struct observed_vm *o, const struct snap_vm *vm, unsigned i)
+{
+	return vm->vcpu[i].id < v->n_pins ? &v->pin[vm->vcpu[i].id] : &o->affinity[i];
+}
+
+/*
+ * vCPUs that were plugged in since the VM was placed: they go where the others are, whose mask is
+ * the home's.
+ */
+static void adopt_new_vcpus(struct daemon *d, unsigned index)
+{
+	const struct snap_vm *vm = &d->snapshot->vm[index];
+	const struct vm_history *h = history_of(d, vm->uuid, vm->pid);
+	struct pins_vm *e = pins_find(&d->pins, vm->uuid, vm->pid, vm->start_ticks);
+	const struct virt_vm *v = virt_of(d, vm->uuid);
+	struct pin_job *j;
+	struct idset cpus;
+	int home = h && h->home >= 0 ? topology_index(&d->snapshot->topology, (unsigned)h->home)
+				     : -1;
+
+	if (!e || e->pending || home < 0 || h->split || h->left_alone || !v ||
+		vm->condition != VM_RUNNING || (v->manager == VIRT_LIBVIRT && !d->connected))
+		return;
+	j = job_new(d, vm, v, vm->n_vcpus);
+	if (!j)
+		return;
+	j->reapply = true;
+	decide_target_cpus(d->snapshot, vm, (unsigned)home, &cpus);
+	for (unsigned i = 0; i < vm->n_vcpus; i++) {
+		if (!vm->vcpu[i].tid || pins_know(e, vm->vcpu[i].id) ||
+			pins_ask(&d->pins, vm, vm->vcpu[i].id,
+				mask_before(v, &d->observed->vm[index], vm, i), &cpus) < 0)
+			continue;
+		log_notice("VM '%s': new vCPU %u joins the others", vm->name, vm->vcpu[i].id);
+		add_call(j, vm, vm->vcpu[i].id, &cpus);
+	}
+	if (j->n_calls)
+		submit(d, j, pins_find(&d->pins, vm->uuid, vm->pid, vm->start_ticks));
+	else
+		job_free(j);
 }
 
 static void leave_alone(struct daemon *d, const struct snap_vm *vm, const char *why)
@@ -250,21 +325,22 @@ void actions_check_pins(struct daemon *d, struct snapshot *s, const struct obser
 		check_one(d, &s->vm[i], &o->vm[i], s, &o->cpus_online);
 }
 
-/* Pins of all vCPUs the VM could have, so that a hot-plugged one starts at home. */
-static int add_calls(struct daemon *d, struct pin_job *j, const struct snap_vm *vm,
-	const struct virt_vm *v, const struct vm_plan *p)
+static int add_calls(struct daemon *d, struct pin_job *j, unsigned index, const struct virt_vm *v,
+	const struct vm_plan *p)
 {
+	const struct snap_vm *vm = &d->snapshot->vm[index];
+	const struct observed_vm *o = &d->observed->vm[index];
 	struct idset cpus;
 
 	for (unsigned i = 0; i < vm->n_vcpus; i++) {
 		int target = p->split ? p->vcpu_target[i] : p->target;
 
-		if (target < 0)
+		if (target < 0 || !vm->vcpu[i].tid)
 			continue;
 		decide_target_cpus(d->snapshot, vm, (unsigned)target, &cpus);
-		if (pins_ask(&d->pins, vm, v, vm->vcpu[i].id, &cpus) < 0)
+		if (pins_ask(&d->pins, vm, vm->vcpu[i].id, mask_before(v, o, vm, i), &cpus) < 0)
 			return -1;
-		j->call[j->n_calls++] = (struct pin_call){.vcpu = vm->vcpu[i].id, .cpus = cpus};
+		add_call(j, vm, vm->vcpu[i].id, &cpus);
 	}
 	return 0;
 }
@@ -278,15 +354,16 @@ static void hand_out_one(struct daemon *d, unsigned i)
 	struct pin_job *j;
 	uint64_t now = daemon_now_ns();
 
-	if (!v || !h || !d->connected) /* without libvirt nothing can be pinned: wait for it */
+	/* without libvirt nothing of its can be pinned: wait for it */
+	if (!v || !h || (v->manager == VIRT_LIBVIRT && !d->connected))
 		return;
-	j = job_new(d, vm, vm->n_vcpus);
+	j = job_new(d, vm, v, vm->n_vcpus);
 	if (!j)
 		return;
 	j->home_before = h->home;
 	j->move_bytes = p->move_bytes;
 	j->target_id = d->snapshot->topology.node[p->target].id;
-	if (add_calls(d, j, vm, v, p) < 0 ||
+	if (add_calls(d, j, i, v, p) < 0 ||
 		submit(d, j, pins_find(&d->pins, vm->uuid, vm->pid, vm->start_ticks)) < 0) {
 		log_err("VM '%s': out of memory, nothing was changed", vm->name);
 		return;
@@ -301,6 +378,8 @@ void actions_hand_out(struct daemon *d)
 {
 	for (unsigned k = 0; k < d->plan.n_due && !d->options.dry_run; k++)
 		hand_out_one(d, d->plan.order[k]);
+	for (unsigned i = 0; i < d->snapshot->n_vms && !d->options.dry_run; i++)
+		adopt_new_vcpus(d, i);
 	if (d->options.dry_run && d->plan.n_due && !d->first_decision_ns)
 		d->first_decision_ns = daemon_now_ns();
 }
@@ -346,16 +425,16 @@ void actions_restore_all(struct daemon *d)
 		const struct snap_vm *vm =
 			snapshot_find(d->snapshot, e->uuid, e->pid, e->start_ticks);
 		const struct vm_history *h = history_of(d, e->uuid, e->pid);
+		const struct virt_vm *v = virt_of(d, e->uuid);
 		struct pin_job *j;
 
 		/* what somebody else has taken over is not ours to give back */
-		if (!vm || (h && h->left_alone) || !(j = job_new(d, vm, e->n_vcpus)))
+		if (!vm || !v || (h && h->left_alone) || !(j = job_new(d, vm, v, e->n_vcpus)))
 			continue;
 		j->restore = true;
 		for (unsigned k = 0; k < e->n_vcpus; k++)
 			if (e->vcpu[k].asked_for && !idset_empty(&e->vcpu[k].original))
-				j->call[j->n_calls++] = (struct pin_call){
-					.vcpu = e->vcpu[k].id, .cpus = e->vcpu[k].original};
+				add_call(j, vm, e->vcpu[k].id, &e->vcpu[k].original);
 		if (!j->n_calls)
 			job_free(j);
 		else if (submit(d, j, e) == 0)

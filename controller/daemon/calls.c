@@ -32,6 +32,10 @@ static void fill_extra(void *userdata, unsigned i, struct view_vm_extra *ret)
 	for (unsigned k = 0; k < d->history.n_vms; k++)
 		if (d->history.vm[k].pid == vm->pid && strcmp(d->history.vm[k].uuid, vm->uuid) == 0)
 			ret->history = &d->history.vm[k];
+	for (unsigned k = 0; k < d->vms.n_vms; k++)
+		if (d->vms.vm[k].manager == VIRT_QMP &&
+			strcmp(d->vms.vm[k].uuid, vm->uuid) == 0)
+			ret->socket = d->vms.vm[k].socket;
 	if (!m)
 		return;
 	ret->moving = m->active;
@@ -55,9 +59,12 @@ static struct json_object *get_status(struct daemon *d)
 	const char *warning[NODES_WARNINGS_MAX];
 	struct view_host h = {
 		.dry_run = d->options.dry_run,
+		.libvirt_used = !d->options.config.no_libvirt,
 		.libvirt_connected = d->connected,
 		.libvirt_version = d->virt_version,
 		.libvirt_error = d->virt_error,
+		.n_left_out = d->vms.n_odd,
+		.left_out = d->vms.odd,
 		.trouble = d->trouble,
 		.now_ns = daemon_now_ns(),
 		.started_ns = d->started_ns,

@@ -6,7 +6,8 @@
  * virt (blocking libvirt calls), collect (/proc, /sys), mover (move_pages).
  *
  *   timer -> [virt] refresh -> [collect] snapshot -> publish -> decide -> hand out
- *                                                       [virt] pins -> [mover] memory
+ *     |                                                 [virt] pins -> [mover] memory
+ *     `----> [collect] globs -> QMP sockets, on the main loop
  */
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "controller/daemon/options.h"
 #include "controller/host/root.h"
 #include "controller/source/collect.h"
+#include "controller/virt/qemu.h"
 #include "controller/virt/session.h"
 #include "policy/decide.h"
 
@@ -34,14 +36,19 @@ struct daemon {
 	sd_event_source *timer;
 	uint64_t started_ns;
 
-	/* what libvirt said last */
-	struct virt_list vms;
-	uint64_t vms_ns; /* when that call began; 0: never */
+	/* what libvirt said last, and with what QMP sockets said: all VMs */
+	struct virt_list libvirt_vms, vms;
+	uint64_t vms_ns; /* when libvirt's call began; 0: never */
 	bool connected;
 	bool refresh_wanted; /* an event came: look again soon */
 	char virt_error[SNAPSHOT_TEXT_MAX];
 	char virt_version[32];
 	char odd_logged[SNAPSHOT_TEXT_MAX];
+
+	/* QEMU without libvirt; NULL: nobody asked for it */
+	struct qemus *qemus;
+	sd_event_source *qemus_io, *qemus_timer;
+	bool finding; /* the globs are under way */
 
 	/* the published moment; replaced whole */
 	struct snapshot *snapshot;
@@ -67,6 +74,16 @@ uint64_t daemon_now_ns(void);
 void tick_start(struct daemon *d);
 /* Arms the timer for the next one. */
 int tick_arm(struct daemon *d, uint64_t delay_ns);
+/* Something changed: look again as soon as that makes sense. */
+void tick_soon(struct daemon *d);
+
+/* standalone.c */
+int standalone_setup(struct daemon *d);
+void standalone_teardown(struct daemon *d);
+/* Starts a look at the QMP sockets, unless one is under way. */
+void standalone_look(struct daemon *d);
+/* Adds the VMs that QMP sockets told of. -ENOMEM. */
+int standalone_merge(struct daemon *d, struct virt_list *list);
 
 /* actions.c */
 /* Looks at the pins of the snapshot that is about to be published: marks VMs that somebody else has

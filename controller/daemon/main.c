@@ -15,19 +15,12 @@
 #define STOP_TIMEOUT_USEC (UINT64_C(15) * 1000000)
 #define WORKER_TIMEOUT_MS 3000
 
-/* On libvirt's event thread. */
 static void on_virt_message(void *arg)
 {
-	struct daemon *d = arg;
-
-	if (d->stopping || d->refresh_wanted)
-		return;
-	if (d->collecting || d->refreshing)
-		d->refresh_wanted = true;
-	else
-		tick_arm(d, UINT64_C(300000000));
+	tick_soon(arg);
 }
 
+/* On libvirt's event thread. */
 static void on_virt_event(void *userdata, enum virt_event event)
 {
 	struct daemon *d = userdata;
@@ -135,7 +128,9 @@ static int setup(struct daemon *d)
 	if (r == 0)
 		r = setup_workers(d);
 	if (r == 0)
-		r = virt_session_new(d->options.uri, on_virt_event, d, &d->session);
+		r = virt_session_new(d->options.config.libvirt_uri, on_virt_event, d, &d->session);
+	if (r == 0)
+		r = standalone_setup(d);
 	if (r < 0) {
 		log_err("cannot start: %s", strerror(-r));
 		return r;
@@ -149,6 +144,7 @@ static bool teardown(struct daemon *d)
 	bool clean = true;
 
 	d->server = server_free(d->server);
+	standalone_teardown(d);
 	moves_cancel_all(d->moves);
 	clean &= worker_stop(d->mover, WORKER_TIMEOUT_MS);
 	clean &= worker_stop(d->collector, WORKER_TIMEOUT_MS);
@@ -166,6 +162,8 @@ static bool teardown(struct daemon *d)
 	history_clear(&d->history);
 	pins_clear(&d->pins);
 	virt_list_clear(&d->vms);
+	virt_list_clear(&d->libvirt_vms);
+	config_clear(&d->options.config);
 	d->timer = sd_event_source_disable_unref(d->timer);
 	/* the queue stays: libvirt's event thread may post until the process ends */
 	sd_event_unref(d->event);
@@ -181,8 +179,10 @@ int main(int argc, char **argv)
 	if (!d)
 		return 1;
 	r = options_parse(argc, argv, &d->options);
-	if (r != 0)
+	if (r != 0) {
+		config_clear(&d->options.config);
 		return r == OPTIONS_E_EXIT ? 0 : 2;
+	}
 	log_setup(d->options.log_level);
 	d->fs.fd = -1;
 	d->started_ns = daemon_now_ns();

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Why flags only: per-VM words belong into policy, and what is left for the daemon itself fits a
- * unit's drop-in.
+ * Why flags at all: what is tried out by hand, or differs from run to run, should not need a file.
+ * What stays is in the host configuration.
  */
 #include "controller/daemon/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +22,25 @@ enum {
 	OPT_BATCH,
 	OPT_ROOT,
 	OPT_ON_EXIT,
-	OPT_LOG_LEVEL
+	OPT_LOG_LEVEL,
+	OPT_CONFIG,
+	OPT_QMP,
+	OPT_LIBVIRT_MONITOR
+};
+
+/* What the command line says about things that the file may say, too. */
+struct words {
+	const char *config_path; /* NULL: the default, which may be missing */
+	const char *uri;
+	bool libvirt_monitor;
 };
 
 static const struct option long_options[] = {
 	{"dry-run", no_argument, NULL, 'n'},
+	{"config", required_argument, NULL, OPT_CONFIG},
 	{"connect", required_argument, NULL, 'c'},
+	{"qmp", required_argument, NULL, OPT_QMP},
+	{"libvirt-monitor", no_argument, NULL, OPT_LIBVIRT_MONITOR},
 	{"socket", required_argument, NULL, 's'},
 	{"tick", required_argument, NULL, OPT_TICK},
 	{"persistence", required_argument, NULL, OPT_PERSISTENCE},
@@ -47,7 +61,13 @@ static void print_help(void)
 	     "Watch where each VM's memory accesses land and run it where its memory is.\n"
 	     "\n"
 	     "  -n, --dry-run          decide and explain, change nothing\n"
-	     "  -c, --connect=URI      libvirt connection (default: libvirt's own, qemu:///system)\n"
+	     "      --config=FILE      host configuration (default " CONFIG_PATH_DEFAULT ")\n"
+	     "  -c, --connect=URI      libvirt connection (default: libvirt's own, qemu:///system);\n"
+	     "                         none: do without libvirt\n"
+	     "      --qmp=GLOB         QMP sockets of QEMUs that libvirt does not know, such as\n"
+	     "                         '/var/run/qemu-server/*.qmp'; may be given more than once\n"
+	     "      --libvirt-monitor  where vCPU threads cannot be told apart otherwise, ask QEMU\n"
+	     "                         through libvirt (marks the domain as tainted)\n"
 	     "  -s, --socket=PATH      control socket (default " OPTIONS_SOCKET_DEFAULT ")\n"
 	     "      --tick=SECONDS     time between two looks, 1 to 3600 (default 10)\n"
 	     "      --persistence=N    windows a wish must hold, 1 to 100 (default 3)\n"
@@ -145,14 +165,39 @@ static bool take_word(int opt, const char *name, const char *arg, struct options
 	return true;
 }
 
-static int take_option(int opt, const char *name, struct options *o)
+static int take_pattern(const char *pattern, struct options *o)
+{
+	const char *problem = config_pattern_problem(pattern);
+	int r;
+
+	if (problem) {
+		fprintf(stderr, "numaherd: --qmp=%s: %s\n", pattern, problem);
+		return OPTIONS_E_USAGE;
+	}
+	r = config_add_source(&o->config, pattern, /* share= */ true);
+	if (r == 0)
+		return 0;
+	fprintf(stderr, "numaherd: --qmp=%s: %s\n", pattern,
+		r == -ENOSPC ? "at most 64 of them" : "out of memory");
+	return OPTIONS_E_USAGE;
+}
+
+static int take_option(int opt, const char *name, struct options *o, struct words *w)
 {
 	switch (opt) {
 	case 'n':
 		o->dry_run = true;
 		return 0;
 	case 'c':
-		o->uri = optarg;
+		w->uri = optarg;
+		return 0;
+	case OPT_CONFIG:
+		w->config_path = optarg;
+		return 0;
+	case OPT_QMP:
+		return take_pattern(optarg, o);
+	case OPT_LIBVIRT_MONITOR:
+		w->libvirt_monitor = true;
 		return 0;
 	case 's':
 		o->socket = optarg;
@@ -178,6 +223,26 @@ static int take_option(int opt, const char *name, struct options *o)
 	}
 }
 
+/* The file first, then what the command line says against it. */
+static int read_config(const struct words *w, struct config *c)
+{
+	const char *path = w->config_path ? w->config_path : CONFIG_PATH_DEFAULT;
+	char why[CONFIG_WHY_MAX];
+	int r = config_read(path, c, why);
+
+	if (r < 0 || (r > 0 && !(r == CONFIG_E_MISSING && !w->config_path))) {
+		fprintf(stderr, "numaherd: %s\n", r < 0 ? "out of memory" : why);
+		return OPTIONS_E_USAGE;
+	}
+	c->libvirt_monitor |= w->libvirt_monitor;
+	if (!w->uri)
+		return 0;
+	free(c->libvirt_uri);
+	c->no_libvirt = strcmp(w->uri, "none") == 0;
+	c->libvirt_uri = c->no_libvirt ? NULL : strdup(w->uri);
+	return 0;
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
 	struct options o = {
@@ -189,18 +254,18 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.socket = OPTIONS_SOCKET_DEFAULT,
 		.settings = SETTINGS_DEFAULT,
 	};
-	int opt, idx = 0, r;
+	struct words w = {0};
+	int opt, idx = 0, r = 0;
 
-	while ((opt = getopt_long(argc, argv, "nc:s:hV", long_options, &idx)) != -1) {
-		r = take_option(opt, long_options[idx].name, &o);
-		if (r != 0)
-			return r;
-	}
-	if (optind < argc) {
+	while (r == 0 && (opt = getopt_long(argc, argv, "nc:s:hV", long_options, &idx)) != -1)
+		r = take_option(opt, long_options[idx].name, &o, &w);
+	if (r == 0 && optind < argc) {
 		fprintf(stderr, "numaherd: unexpected argument '%s'; see numaherd --help\n",
 			argv[optind]);
-		return OPTIONS_E_USAGE;
+		r = OPTIONS_E_USAGE;
 	}
+	if (r == 0)
+		r = read_config(&w, &o.config);
 	*ret = o;
-	return 0;
+	return r;
 }

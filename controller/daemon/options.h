@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "controller/daemon/config.h"
 #include "policy/settings.h"
 
 #define OPTIONS_SOCKET_DEFAULT "/run/numaherd/control.sock"
@@ -15,8 +16,8 @@ struct options {
 	uint64_t rate_bytes;
 	unsigned batch_pages;
 	int log_level;
-	const char *uri;  /* NULL: libvirt's default; points into argv */
-	const char *root; /* "/" */
+	struct config config; /* own: the file's words, and the command line's on top of them */
+	const char *root;     /* "/"; points into argv */
 	const char *socket;
 	struct settings settings;
 };
@@ -25,5 +26,8 @@ enum {
 	OPTIONS_E_EXIT = 1, /* --help or --version: said, now exit 0 */
 	OPTIONS_E_USAGE,    /* said on stderr: exit 2 */
 };
-/* Prints to stdout or stderr what there is to say. Returns 0 or one of the above. */
+/*
+ * Prints to stdout or stderr what there is to say. Returns 0 or one of the above; the caller clears
+ * ret->config in any case.
+ */
 int options_parse(int argc, char **argv, struct options *ret);

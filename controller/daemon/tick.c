@@ -12,6 +12,7 @@
 
 #include "controller/daemon/daemon.h"
 #include "controller/daemon/log.h"
+#include "controller/virt/passthrough.h"
 
 uint64_t daemon_now_ns(void)
 {
@@ -23,6 +24,8 @@ uint64_t daemon_now_ns(void)
 
 struct refresh_job {
 	struct daemon *d;
+	char (*monitor)[SNAPSHOT_UUID_LEN]; /* VMs whose monitor is to be asked as well; own */
+	unsigned n_monitor;
 	struct virt_list list;
 	uint64_t began_ns;
 	int result;
@@ -37,12 +40,31 @@ struct collect_job {
 	int result;
 };
 
+/* The operator has allowed to ask those QEMUs whose vCPU threads cannot be told apart otherwise. */
+static void ask_monitors(struct refresh_job *j)
+{
+	char why[SNAPSHOT_TEXT_MAX];
+
+	for (unsigned i = 0; i < j->n_monitor; i++)
+		for (unsigned k = 0; k < j->list.n_vms; k++) {
+			struct passthrough p = {.session = j->d->session, .uuid = j->monitor[i]};
+
+			if (strcmp(j->list.vm[k].uuid, j->monitor[i]) == 0 &&
+				passthrough_ask_threads(passthrough_call, &p, &j->list.vm[k], why) >
+					0)
+				log_debug("VM '%s': its monitor was asked in vain: %s",
+					j->list.vm[k].name, why);
+		}
+}
+
 static void run_refresh(void *arg)
 {
 	struct refresh_job *j = arg;
 
 	j->began_ns = daemon_now_ns();
 	j->result = virt_session_refresh(j->d->session, &j->list);
+	if (j->result == 0)
+		ask_monitors(j);
 	snprintf(j->error, sizeof(j->error), "%s",
 		j->result ? virt_session_error(j->d->session) : "");
 	snprintf(j->version, sizeof(j->version), "%s", virt_session_version(j->d->session));
@@ -131,6 +153,37 @@ static void done_collect(void *arg)
 	}
 }
 
+static unsigned by_qmp(const struct virt_list *l)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < l->n_vms; i++)
+		n += l->vm[i].manager == VIRT_QMP;
+	return n;
+}
+
+/* All VMs there are, by libvirt's and the QMP sockets' last word. */
+static int update_vms(struct daemon *d)
+{
+	struct virt_list all = {0};
+	int r = virt_list_copy(&d->libvirt_vms, &all);
+
+	if (r == 0)
+		r = standalone_merge(d, &all);
+	if (r < 0) {
+		virt_list_clear(&all);
+		return r;
+	}
+	if (all.n_odd && strcmp(all.odd, d->odd_logged) != 0)
+		log_warning("%u left out: %s", all.n_odd, all.odd);
+	memcpy(d->odd_logged, all.odd, sizeof(d->odd_logged));
+	if (by_qmp(&all) != by_qmp(&d->vms))
+		log_info("%u VMs running that were found by their QMP sockets", by_qmp(&all));
+	virt_list_clear(&d->vms);
+	d->vms = all;
+	return 0;
+}
+
 static void start_collect(struct daemon *d)
 {
 	struct collect_job *j;
@@ -138,7 +191,7 @@ static void start_collect(struct daemon *d)
 	if (d->collecting || d->stopping)
 		return;
 	j = calloc(1, sizeof(*j));
-	if (!j || virt_list_copy(&d->vms, &j->vms) < 0) {
+	if (!j || update_vms(d) < 0 || virt_list_copy(&d->vms, &j->vms) < 0) {
 		free(j);
 		log_err("out of memory, this look at the host is left out");
 		return;
@@ -183,22 +236,36 @@ static void done_refresh(void *arg)
 	d->refreshing = false;
 	note_connection(d, j);
 	if (j->result == 0) {
-		if (j->list.n_odd && strcmp(j->list.odd, d->odd_logged) != 0) {
-			memcpy(d->odd_logged, j->list.odd, sizeof(d->odd_logged));
-			log_warning("%u VMs are left out: %s", j->list.n_odd, j->list.odd);
-		}
-		virt_list_clear(&d->vms);
-		d->vms = j->list;
+		virt_list_clear(&d->libvirt_vms);
+		d->libvirt_vms = j->list;
 		d->vms_ns = j->began_ns;
 	}
+	free(j->monitor);
 	free(j);
 	start_collect(d);
+}
+
+/* Which VMs need their monitor to be asked; none without memory for the list. */
+static void choose_monitors(const struct daemon *d, struct refresh_job *j)
+{
+	if (!d->options.config.libvirt_monitor || !d->snapshot || !d->snapshot->n_vms)
+		return;
+	j->monitor = calloc(d->snapshot->n_vms, sizeof(*j->monitor));
+	for (unsigned i = 0; j->monitor && i < d->snapshot->n_vms; i++)
+		if (d->observed->vm[i].needs_monitor)
+			memcpy(j->monitor[j->n_monitor++], d->snapshot->vm[i].uuid,
+				SNAPSHOT_UUID_LEN);
 }
 
 void tick_start(struct daemon *d)
 {
 	struct refresh_job *j;
 
+	standalone_look(d);
+	if (d->options.config.no_libvirt) {
+		start_collect(d);
+		return;
+	}
 	if (d->refreshing) {
 		/* libvirt has not answered since the last tick: go on without it */
 		start_collect(d);
@@ -210,7 +277,9 @@ void tick_start(struct daemon *d)
 		return;
 	}
 	j->d = d;
+	choose_monitors(d, j);
 	if (worker_submit(d->virt, run_refresh, done_refresh, j) < 0) {
+		free(j->monitor);
 		free(j);
 		return;
 	}
@@ -240,4 +309,14 @@ int tick_arm(struct daemon *d, uint64_t delay_ns)
 	if (r < 0)
 		return r;
 	return sd_event_source_set_enabled(d->timer, SD_EVENT_ONESHOT);
+}
+
+void tick_soon(struct daemon *d)
+{
+	if (d->stopping || d->refresh_wanted)
+		return;
+	if (d->collecting || d->refreshing)
+		d->refresh_wanted = true;
+	else
+		tick_arm(d, UINT64_C(300000000));
 }

@@ -119,3 +119,28 @@ int vcpu_threads_find(
 	v = (struct vcpu_threads){0};
 	return 0;
 }
+
+int vcpu_threads_check(const struct hostfs *fs, pid_t pid, const struct vcpu_thread *said, size_t n,
+	struct vcpu_threads *ret)
+{
+	_cleanup_thread_ids_ struct thread_ids ids = {0};
+	_cleanup_(vcpu_threads_clear) struct vcpu_threads v = {.source = VCPUS_FROM_QMP};
+	int r;
+
+	r = thread_ids_read(fs, pid, &ids);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		if (!thread_ids_has(&ids, said[i].tid))
+			v.anomalies++;
+		else
+			r = add(&v, said[i].id, said[i].tid);
+		for (size_t k = 0; k < i; k++)
+			v.one_for_all |= said[k].tid == said[i].tid;
+	}
+	if (r != 0)
+		return r;
+	if (!v.n)
+		return HOST_E_NOT_FOUND;
+	*ret = v;
+	v = (struct vcpu_threads){0};
+	return 0;
+}

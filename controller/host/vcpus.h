@@ -8,15 +8,12 @@
 #include "controller/host/cgroup.h"
 #include "controller/host/root.h"
 #include "controller/host/threads.h"
+#include "policy/snapshot.h"
 
 enum vcpus_source {
 	VCPUS_FROM_CGROUP,
 	VCPUS_FROM_NAMES,
-};
-
-struct vcpu_thread {
-	unsigned id; /* guest vCPU number */
-	pid_t tid;
+	VCPUS_FROM_QMP, /* query-cpus-fast */
 };
 
 struct vcpu_threads {
@@ -38,3 +35,10 @@ void vcpu_threads_clear(struct vcpu_threads *v);
  */
 int vcpu_threads_find(
 	const struct hostfs *fs, pid_t pid, const struct vm_cgroup *cg, struct vcpu_threads *ret);
+
+/*
+ * The same from threads that QEMU named itself. Those that are no threads of the process are
+ * anomalies and left out, so that nobody can lend us another's threads.
+ */
+int vcpu_threads_check(const struct hostfs *fs, pid_t pid, const struct vcpu_thread *said, size_t n,
+	struct vcpu_threads *ret);

@@ -10,27 +10,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "controller/host/balancer.h"
 #include "controller/host/cpustat.h"
-#include "controller/host/memuse.h"
 #include "controller/host/threads.h"
 #include "controller/host/vcpus.h"
+#include "controller/source/collect-private.h"
 #include "controller/source/sched.h"
-
-#define MAPS_INTERVAL_NS (UINT64_C(300) * 1000000000) /* numa_maps: once in five minutes */
-#define RAM_INTERVAL_NS (UINT64_C(30) * 1000000000)   /* looking for RAM mappings again */
-#define MAPS_COST_MAX_NS (UINT64_C(2) * 1000000000)   /* and never again where it takes longer */
-
-struct context {
-	struct collect *c;
-	struct host_nodes *nodes;
-	struct snapshot *s;
-	bool same_nodes; /* as in the snapshot before, so that vectors can be carried on */
-	uint64_t *value; /* room for one reading */
-};
 
 struct observed *observed_free(struct observed *o)
 {
@@ -63,7 +49,7 @@ static unsigned per_window(uint64_t now, uint64_t before, uint64_t window, uint6
 	return (unsigned)MIN2((now - before) * scale / window, UINT64_C(1000000));
 }
 
-static void fill_nodes(struct context *x)
+static void fill_nodes(struct collecting *x)
 {
 	const struct snapshot *prev = x->same_nodes ? x->c->prev : NULL;
 	struct cpustat cpus = {0};
@@ -87,7 +73,7 @@ static void fill_nodes(struct context *x)
 	}
 }
 
-static int fill_host(struct context *x)
+static int fill_host(struct collecting *x)
 {
 	struct balancer b;
 	int r;
@@ -113,13 +99,12 @@ static int fill_host(struct context *x)
 	return 0;
 }
 
-/* The QEMU process of a VM by libvirt's pid file, checked by the UUID in its command line. */
-static int find_process(struct context *x, const struct virt_vm *v, struct snap_vm *vm)
+/* The pid in libvirt's pid file. */
+static int read_pid_file(struct collecting *x, const struct virt_vm *v, pid_t *ret)
 {
-	_cleanup_free_ char *text = NULL, *cmdline = NULL;
-	struct thread_stat st;
-	size_t len, cmdlen;
-	unsigned pid;
+	_cleanup_free_ char *text = NULL;
+	unsigned pid = 0;
+	size_t len;
 	int r;
 
 	r = hostfs_read(
@@ -128,27 +113,48 @@ static int find_process(struct context *x, const struct virt_vm *v, struct snap_
 		return r;
 	while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
 		len--;
-	pid = 0;
 	for (size_t i = 0; i < len && pid < 100000000; i++) {
 		if (text[i] < '0' || text[i] > '9')
 			return HOST_E_FORMAT;
 		pid = pid * 10 + (unsigned)(text[i] - '0');
 	}
-	r = thread_stat_read(x->c->fs, (pid_t)pid, 0, &st);
+	*ret = (pid_t)pid;
+	return 0;
+}
+
+/*
+ * The QEMU process of a VM: by libvirt's pid file, checked by the UUID in its command line; or the
+ * one that listens on its QMP socket.
+ */
+static int find_process(struct collecting *x, const struct virt_vm *v, struct snap_vm *vm)
+{
+	_cleanup_free_ char *cmdline = NULL;
+	pid_t pid = v->pid;
+	struct thread_stat st;
+	size_t cmdlen;
+	int r = 0;
+
+	if (v->manager == VIRT_LIBVIRT)
+		r = read_pid_file(x, v, &pid);
+	if (r == 0)
+		r = thread_stat_read(x->c->fs, pid, 0, &st);
+	if (r == 0)
+		r = thread_cmdline_read(x->c->fs, pid, &cmdline, &cmdlen);
 	if (r != 0)
 		return r;
-	r = thread_cmdline_read(x->c->fs, (pid_t)pid, &cmdline, &cmdlen);
-	if (r != 0)
-		return r;
-	if (!memmem(cmdline, cmdlen, v->uuid, strlen(v->uuid)))
+	if (v->manager == VIRT_LIBVIRT && !memmem(cmdline, cmdlen, v->uuid, strlen(v->uuid)))
 		return HOST_E_NOT_FOUND;
-	vm->pid = (pid_t)pid;
+	/* libvirt's XML says so; a bare QEMU has it on its command line */
+	if (v->manager == VIRT_QMP && memmem(cmdline, cmdlen, "vfio-pci", strlen("vfio-pci")))
+		snprintf(vm->memory_fixed_why, sizeof(vm->memory_fixed_why),
+			"a passed-through PCI device (VFIO) holds its memory");
+	vm->pid = pid;
 	vm->start_ticks = st.start_ticks;
 	return 0;
 }
 
-static void fill_allowed(
-	struct context *x, const struct vm_cgroup *cg, const struct virt_vm *v, struct snap_vm *vm)
+static void fill_allowed(struct collecting *x, const struct vm_cgroup *cg, const struct virt_vm *v,
+	struct snap_vm *vm)
 {
 	struct cgroup_allowed allowed = {0};
 
@@ -170,24 +176,6 @@ static void fill_allowed(
 		idset_and(&vm->allowed_mems, &v->nodeset);
 }
 
-static void fill_fixed_memory(const struct virt_vm *v, bool bound, struct snap_vm *vm)
-{
-	char nodes[64];
-
-	vm->memory_hugetlb |= v->hugepages;
-	if (v->pci_hostdev)
-		snprintf(vm->memory_fixed_why, sizeof(vm->memory_fixed_why),
-			"a passed-through PCI device (VFIO) holds its memory");
-	else if (v->numatune_strict)
-		snprintf(vm->memory_fixed_why, sizeof(vm->memory_fixed_why),
-			"libvirt numatune strict nodeset %s",
-			idset_format(&v->nodeset, nodes, sizeof(nodes)));
-	else if (bound)
-		snprintf(vm->memory_fixed_why, sizeof(vm->memory_fixed_why),
-			"its memory is bound to nodes by policy");
-	vm->memory_fixed = vm->memory_fixed_why[0] != '\0';
-}
-
 static const struct snap_vcpu *same_vcpu(const struct snap_vm *prev, unsigned id, pid_t tid)
 {
 	for (unsigned i = 0; prev && i < prev->n_vcpus; i++)
@@ -197,7 +185,7 @@ static const struct snap_vcpu *same_vcpu(const struct snap_vm *prev, unsigned id
 }
 
 static void fill_run_time(
-	struct context *x, pid_t pid, const struct snap_vcpu *before, struct snap_vcpu *vcpu)
+	struct collecting *x, pid_t pid, const struct snap_vcpu *before, struct snap_vcpu *vcpu)
 {
 	struct thread_schedstat ss;
 
@@ -214,7 +202,7 @@ static void fill_run_time(
 }
 
 /* One vCPU thread. *fresh and *denied are updated. */
-static int fill_vcpu(struct context *x, const struct snap_vm *vm, const struct snap_vm *prev,
+static int fill_vcpu(struct collecting *x, const struct snap_vm *vm, const struct snap_vm *prev,
 	struct snap_vcpu *vcpu, struct idset *affinity, bool *fresh, bool *denied)
 {
 	const struct snap_vcpu *before = same_vcpu(prev, vcpu->id, vcpu->tid);
@@ -242,16 +230,34 @@ static int fill_vcpu(struct context *x, const struct snap_vm *vm, const struct s
 	return 0;
 }
 
-static int fill_vcpus(struct context *x, const struct vm_cgroup *cg, const struct snap_vm *prev,
-	struct snap_vm *vm, struct observed_vm *obs)
+/*
+ * Which threads are the VM's vCPUs: by cgroups or names where libvirt runs it, and by what its QEMU
+ * said, if it was asked.
+ */
+static int find_threads(struct collecting *x, const struct vm_cgroup *cg, const struct virt_vm *v,
+	const struct snap_vm *vm, struct vcpu_threads *ret)
+{
+	int r = HOST_E_NOT_FOUND;
+
+	if (v->manager == VIRT_LIBVIRT || !v->n_threads)
+		r = vcpu_threads_find(x->c->fs, vm->pid, cg, ret);
+	if (r > 0 && v->n_threads)
+		r = vcpu_threads_check(x->c->fs, vm->pid, v->thread, v->n_threads, ret);
+	return r;
+}
+
+static int fill_vcpus(struct collecting *x, const struct vm_cgroup *cg, const struct virt_vm *v,
+	const struct snap_vm *prev, struct snap_vm *vm, struct observed_vm *obs)
 {
 	_cleanup_(vcpu_threads_clear) struct vcpu_threads threads = {0};
 	bool fresh = false, denied;
 	int r;
 
-	r = vcpu_threads_find(x->c->fs, vm->pid, cg, &threads);
+	r = find_threads(x, cg, v, vm, &threads);
 	if (r < 0)
 		return r;
+	obs->needs_monitor = v->manager == VIRT_LIBVIRT &&
+			     (r == HOST_E_NOT_FOUND || threads.source == VCPUS_FROM_QMP);
 	if (r > 0 || !threads.n || threads.one_for_all) {
 		snprintf(vm->problem, sizeof(vm->problem),
 			"its vCPU threads cannot be told apart from QEMU's other threads%s",
@@ -275,111 +281,9 @@ static int fill_vcpus(struct context *x, const struct vm_cgroup *cg, const struc
 	return r;
 }
 
-static uint64_t clock_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-/* numa_maps: whether RAM is bound or hugetlb, and, on a captured host, where it lies. */
-static void read_numa_maps(struct context *x, struct snap_vm *vm, struct observed_vm *obs)
-{
-	_cleanup_free_ struct memory_use *use = calloc(1, sizeof(*use));
-	struct numa_maps_units units = {.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-		.huge_bytes = x->nodes->huge_default_bytes};
-	_cleanup_ram_backends_ struct ram_backends backends = {0};
-	uint64_t begin = clock_now_ns();
-
-	obs->maps_read_ns = x->c->now_ns;
-	ram_backends_read(x->c->fs, vm->pid, &backends); /* without it cells stay unnamed */
-	if (!use || memory_use_read(x->c->fs, vm->pid, &x->s->topology, &units, &obs->ram,
-			    &backends, use) != 0)
-		return;
-	obs->maps_cost_ns = clock_now_ns() - begin;
-	obs->bound = use->bound;
-	vm->memory_hugetlb |= use->hugetlb;
-	if (x->c->pages)
-		return;
-	topology_foreach (n, &x->s->topology) {
-		vm->mem_bytes[n] = use->bytes[MEMORY_GUEST_RAM][n];
-	}
-	vm->has_memory = true;
-}
-
-static const struct observed_vm *observed_before(const struct collect *c, const struct snap_vm *vm)
-{
-	const struct observed *o = c->prev_observed;
-
-	for (unsigned i = 0; o && i < o->n_vms; i++)
-		if (o->vm[i].pid == vm->pid && o->vm[i].start_ticks == vm->start_ticks)
-			return &o->vm[i];
-	return NULL;
-}
-
-/*
- * Where guest RAM is mapped. It changes with memory hot-plug only, so the mappings found before are
- * used for a while: reading maps takes the process's mmap lock.
- */
-static int find_ram(struct context *x, const struct snap_vm *vm, const struct guestram_units *units,
-	const struct observed_vm *before, struct observed_vm *obs)
-{
-	int r;
-
-	if (before && before->ram.n && x->c->now_ns - before->ram_read_ns < RAM_INTERVAL_NS) {
-		obs->ram = before->ram;
-		obs->ram_read_ns = before->ram_read_ns;
-		obs->ram.range = calloc(before->ram.n, sizeof(*obs->ram.range));
-		if (!obs->ram.range) {
-			obs->ram.n = 0;
-			return -ENOMEM;
-		}
-		memcpy(obs->ram.range, before->ram.range, before->ram.n * sizeof(*obs->ram.range));
-		return 0;
-	}
-	r = guestram_read(x->c->fs, vm->pid, NULL, units, &obs->ram);
-	obs->ram_read_ns = x->c->now_ns;
-	return r;
-}
-
-static void fill_memory(struct context *x, struct snap_vm *vm, struct observed_vm *obs)
-{
-	struct guestram_units units = {.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-		.huge_bytes = x->nodes->huge_default_bytes};
-	const struct observed_vm *before = observed_before(x->c, vm);
-	int r;
-
-	r = find_ram(x, vm, &units, before, obs);
-	if (r != 0) {
-		snprintf(vm->problem, sizeof(vm->problem),
-			"its guest RAM was not found among its mappings (%s)", host_strerror(r));
-		return;
-	}
-	for (size_t i = 0; i < obs->ram.n; i++)
-		vm->memory_hugetlb |= obs->ram.range[i].kind == GUESTRAM_HUGETLB;
-	if (before) {
-		obs->bound = before->bound;
-		obs->maps_read_ns = before->maps_read_ns;
-		obs->maps_cost_ns = before->maps_cost_ns;
-	}
-	if (!x->c->pages || !obs->maps_read_ns ||
-		(x->c->now_ns - obs->maps_read_ns > MAPS_INTERVAL_NS &&
-			obs->maps_cost_ns < MAPS_COST_MAX_NS))
-		read_numa_maps(x, vm, obs);
-	if (!x->c->pages)
-		return;
-	r = source_residency_read(x->c->pages, vm->pid, &obs->ram, &x->s->topology,
-		RESIDENCY_SAMPLES_DEFAULT, (unsigned)x->s->seq, vm->mem_bytes);
-	vm->has_memory = r == 0;
-	if (r == HOST_E_PERM)
-		snprintf(vm->memory_fixed_why, sizeof(vm->memory_fixed_why),
-			"no permission to look at its pages (CAP_SYS_PTRACE is missing)");
-}
-
 /* Returns HOST_E_GONE if the VM has ended meanwhile. */
 static int fill_vm(
-	struct context *x, const struct virt_vm *v, struct snap_vm *vm, struct observed_vm *obs)
+	struct collecting *x, const struct virt_vm *v, struct snap_vm *vm, struct observed_vm *obs)
 {
 	_cleanup_(vm_cgroup_clear) struct vm_cgroup cg = {0};
 	const struct snap_vm *prev;
@@ -391,7 +295,7 @@ static int fill_vm(
 	vm->condition = v->condition;
 	vm->ram_bytes = v->ram_bytes;
 	r = find_process(x, v, vm);
-	if (r < 0)
+	if (r < 0 || (r == HOST_E_GONE && v->manager == VIRT_QMP))
 		return r;
 	if (r > 0) {
 		snprintf(vm->problem, sizeof(vm->problem),
@@ -404,18 +308,18 @@ static int fill_vm(
 	prev = x->same_nodes ? snapshot_find(x->c->prev, vm->uuid, vm->pid, vm->start_ticks) : NULL;
 	has_cgroup = vm_cgroup_find(x->c->fs, vm->pid, &cg) == 0;
 	fill_allowed(x, has_cgroup ? &cg : NULL, v, vm);
-	r = fill_vcpus(x, has_cgroup ? &cg : NULL, prev, vm, obs);
+	r = fill_vcpus(x, has_cgroup ? &cg : NULL, v, prev, vm, obs);
 	if (r < 0)
 		return r;
-	fill_memory(x, vm, obs);
-	fill_fixed_memory(v, obs->bound, vm);
+	collect_memory(x, vm, obs);
+	collect_fixed_memory(v, obs->bound, vm);
 	fold_moved_memory(x->s->topology.n_nodes, prev, vm);
 	return thread_stat_read(x->c->fs, vm->pid, 0, &(struct thread_stat){0}) == HOST_E_GONE
 		       ? HOST_E_GONE
 		       : 0;
 }
 
-static int fill_vms(struct context *x)
+static int fill_vms(struct collecting *x)
 {
 	const struct virt_list *list = x->c->vms;
 	struct observed *o = x->c->observed;
@@ -452,7 +356,7 @@ int collect_run(struct collect *c)
 	_cleanup_free_ uint64_t *value =
 		calloc((size_t)TOPOLOGY_NODES_MAX * FAULT_KINDS, sizeof(*value));
 	_cleanup_snapshot_ struct snapshot *s = snapshot_new();
-	struct context x = {.c = c, .nodes = nodes, .s = s, .value = value};
+	struct collecting x = {.c = c, .nodes = nodes, .s = s, .value = value};
 	int r;
 
 	c->snapshot = NULL;

@@ -14,6 +14,7 @@
 struct observed_vm {
 	struct guestram ram;    /* own */
 	struct idset *affinity; /* [n_vcpus] masks in force, CPU ids; own */
+	bool needs_monitor;     /* only its QEMU can say which threads are its vCPUs */
 	bool bound;             /* some of its RAM has a bind policy */
 	uint64_t ram_read_ns;   /* when ram was last looked for */
 	uint64_t maps_read_ns;  /* when numa_maps was last read; 0 never */

@@ -7,6 +7,7 @@
 #include "controller/virt/session.h"
 
 #include <errno.h>
+#include <libvirt/libvirt-qemu.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 #include <pthread.h>
@@ -296,7 +297,7 @@ static int read_vm(virDomainPtr dom, struct virt_vm *ret, char *why)
 	vm.condition = read_condition(dom);
 	r = read_pins(dom, &vm);
 	if (r != 0) {
-		free(vm.pin);
+		virt_vm_clear(&vm);
 		snprintf(why, SNAPSHOT_TEXT_MAX, "VM '%.60s': its pins cannot be read: %.90s",
 			vm.name, virGetLastErrorMessage());
 		return r;
@@ -359,6 +360,24 @@ int virt_session_refresh(struct virt_session *s, struct virt_list *ret)
 	return r;
 }
 
+/* The domain, which the caller frees, or NULL with the condition in *ret_condition. */
+static virDomainPtr look_up(struct virt_session *s, const char *uuid, int *ret_condition)
+{
+	virDomainPtr dom;
+
+	if (!s->conn || is_lost(s)) {
+		snprintf(s->error, sizeof(s->error), "no connection to libvirt");
+		*ret_condition = VIRT_E_LOST;
+		return NULL;
+	}
+	dom = virDomainLookupByUUIDString(s->conn, uuid);
+	if (!dom) {
+		note_error(s, "looking up the VM");
+		*ret_condition = condition_of_error();
+	}
+	return dom;
+}
+
 int virt_session_pin_vcpu(
 	struct virt_session *s, const char *uuid, unsigned vcpu, const struct idset *cpus)
 {
@@ -366,22 +385,34 @@ int virt_session_pin_vcpu(
 	virDomainPtr dom;
 	int last = -1, r;
 
-	if (!s->conn || is_lost(s)) {
-		snprintf(s->error, sizeof(s->error), "no connection to libvirt");
-		return VIRT_E_LOST;
-	}
 	idset_foreach (cpu, cpus) {
 		map[cpu / 8] |= (unsigned char)(1u << (cpu % 8));
 		last = cpu;
 	}
-	dom = virDomainLookupByUUIDString(s->conn, uuid);
-	if (!dom) {
-		note_error(s, "looking up the VM");
-		return condition_of_error();
-	}
+	dom = look_up(s, uuid, &r);
+	if (!dom)
+		return r;
 	r = virDomainPinVcpuFlags(dom, vcpu, map, last / 8 + 1, s->pin_flags);
 	if (r < 0) {
 		note_error(s, "pinning a vCPU");
+		r = condition_of_error();
+	}
+	virDomainFree(dom);
+	return r;
+}
+
+int virt_session_monitor(
+	struct virt_session *s, const char *uuid, const char *command, char **ret_reply)
+{
+	virDomainPtr dom;
+	int r;
+
+	dom = look_up(s, uuid, &r);
+	if (!dom)
+		return r;
+	r = virDomainQemuMonitorCommand(dom, command, ret_reply, 0);
+	if (r < 0) {
+		note_error(s, "asking the monitor");
 		r = condition_of_error();
 	}
 	virDomainFree(dom);

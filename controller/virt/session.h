@@ -57,6 +57,14 @@ int virt_session_refresh(struct virt_session *s, struct virt_list *ret);
 int virt_session_pin_vcpu(
 	struct virt_session *s, const char *uuid, unsigned vcpu, const struct idset *cpus);
 
+/*
+ * Sends one command to the VM's monitor, which marks the domain as tainted.
+ * @command: JSON. @ret_reply: JSON; the caller frees it.
+ * Returns 0, VIRT_E_LOST, VIRT_E_GONE, VIRT_E_BUSY, VIRT_E_REFUSED.
+ */
+int virt_session_monitor(
+	struct virt_session *s, const char *uuid, const char *command, char **ret_reply);
+
 /* What the last call that failed had to say; never NULL. */
 const char *virt_session_error(const struct virt_session *s);
 /* "libvirt 9.0.0" of the server, "" before the first connection. */

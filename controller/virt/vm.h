@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What libvirt says about one running VM: a plain value, filled by domainxml.c and session.c.
+ * What is said about one running VM, by libvirt (domainxml.c, session.c) or by its own QEMU
+ * (qemu.c): a plain value.
  */
 #pragma once
 
@@ -8,7 +9,15 @@
 
 #define VIRT_CELLS_MAX TOPOLOGY_NODES_MAX
 
+#define VIRT_SOCKET_MAX 108 /* what a UNIX socket's address holds, with its NUL */
+
+enum virt_manager {
+	VIRT_LIBVIRT,
+	VIRT_QMP, /* a QEMU that libvirt does not know, asked through its QMP socket */
+};
+
 struct virt_vm {
+	enum virt_manager manager;
 	char uuid[SNAPSHOT_UUID_LEN];
 	char name[SNAPSHOT_NAME_MAX];
 	int id; /* libvirt's running id, part of the cgroup's name */
@@ -27,7 +36,16 @@ struct virt_vm {
 	bool has_nodeset;
 	struct idset nodeset; /* of <numatune><memory>, node ids */
 
-	/* virDomainGetVcpuPinInfo: the mask configured for each vCPU; all host CPUs if none is */
+	/* by QMP's word; none if QEMU was not asked */
+	unsigned n_threads;
+	struct vcpu_thread *thread; /* ascending id; own */
+
+	/* VIRT_QMP only */
+	char socket[VIRT_SOCKET_MAX];
+	pid_t pid;
+
+	/* VIRT_LIBVIRT only. virDomainGetVcpuPinInfo: the mask configured for each vCPU; all host
+	 * CPUs if none is */
 	unsigned n_pins;
 	struct idset *pin; /* [n_pins], own */
 };
@@ -39,7 +57,16 @@ struct virt_list {
 	char odd[SNAPSHOT_TEXT_MAX]; /* the first of them, and why */
 };
 
+void virt_vm_clear(struct virt_vm *vm);
+/* Deep copy; -ENOMEM leaves *ret zeroed. */
+int virt_vm_copy(const struct virt_vm *from, struct virt_vm *ret);
 void virt_list_clear(struct virt_list *l);
 /* Deep copy; -ENOMEM leaves *ret empty. */
 int virt_list_copy(const struct virt_list *from, struct virt_list *ret);
 void virt_list_sort(struct virt_list *l);
+/*
+ * Adds copies of @more's VMs to @l, sorted. One that has the UUID of a VM which is there already is
+ * the same VM, seen twice, and is left out. Odd ones are counted together. -ENOMEM leaves @l as it
+ * was.
+ */
+int virt_list_merge(struct virt_list *l, const struct virt_list *more);

@@ -41,8 +41,8 @@ static enum pins_verdict check(struct fixture *f, uint64_t libvirt_ns, uint64_t 
 
 static void ask_both(struct fixture *f)
 {
-	pins_ask(&f->pins, f->vm, &f->v, 0, &f->node1);
-	pins_ask(&f->pins, f->vm, &f->v, 1, &f->node1);
+	pins_ask(&f->pins, f->vm, 0, &f->v.pin[0], &f->node1);
+	pins_ask(&f->pins, f->vm, 1, &f->v.pin[1], &f->node1);
 	f->pins.vm[0].settled_ns = 100;
 }
 
@@ -87,7 +87,7 @@ static void our_pin_is_ours_and_the_original_is_kept(struct tap *tap_)
 	CHECK_INT(check(&f, 200, 200), PINS_OURS);
 	CHECK(idset_equal(&f.pins.vm[0].vcpu[0].original, &f.online));
 	/* asked for again: the original stays that of the first time */
-	pins_ask(&f.pins, f.vm, &f.v, 0, &f.node1);
+	pins_ask(&f.pins, f.vm, 0, &f.v.pin[0], &f.node1);
 	CHECK(idset_equal(&f.pins.vm[0].vcpu[0].original, &f.online));
 	teardown(&f);
 }
