@@ -27,7 +27,7 @@ void qmp_memdevs_clear(struct qmp_memdevs *memdevs)
 static int read_host_node(const struct parse_at *at, struct json_object *item, void *ret_item)
 {
 	uint64_t v = 0;
-	int r = parse_value_u64(at, item, QMP_HOST_NODE_MAX, &v);
+	int r = qmp_take_value_u64(at, item, QMP_HOST_NODE_MAX, &v);
 
 	if (r == 0)
 		*(unsigned *)ret_item = (unsigned)v;
@@ -48,10 +48,10 @@ static int read_host_nodes(
 	struct parse_at here = parse_below(at, "host-nodes");
 	struct json_object *nodes = NULL;
 	size_t n = 0;
-	int r = parse_list(at, item, "host-nodes", &nodes);
+	int r = qmp_take_list(at, item, "host-nodes", &nodes);
 
 	if (r == 0)
-		r = parse_items(&here, nodes, &how, &m->host_node, &m->n_host_nodes);
+		r = qmp_take_items(&here, nodes, &how, &m->host_node, &m->n_host_nodes);
 	if (r != 0)
 		return r;
 	qsort(m->host_node, m->n_host_nodes, sizeof(*m->host_node), by_number);
@@ -73,7 +73,7 @@ static int read_policy(
 	};
 	unsigned policy = 0;
 	char word[16];
-	int r = parse_text(at, item, "policy", PARSE_MUST, word, sizeof(word));
+	int r = qmp_take_text(at, item, "policy", PARSE_MUST, word, sizeof(word));
 
 	if (r != 0)
 		return r;
@@ -86,23 +86,23 @@ static int read_policy(
 static int read_memdev(const struct parse_at *at, struct json_object *item, void *ret_item)
 {
 	struct qmp_memdev *m = ret_item;
-	int r = parse_is_object(at, item);
+	int r = qmp_take_is_object(at, item);
 
 	m->reserve = true;
 	if (r == 0)
-		r = parse_text(at, item, "id", PARSE_MAY, m->id, sizeof(m->id));
+		r = qmp_take_text(at, item, "id", PARSE_MAY, m->id, sizeof(m->id));
 	if (r == 0)
-		r = parse_bytes(at, item, "size", PARSE_MUST, &m->size_bytes);
+		r = qmp_take_bytes(at, item, "size", PARSE_MUST, &m->size_bytes);
 	if (r == 0)
-		r = parse_bool(at, item, "merge", PARSE_MUST, &m->merge);
+		r = qmp_take_bool(at, item, "merge", PARSE_MUST, &m->merge);
 	if (r == 0)
-		r = parse_bool(at, item, "dump", PARSE_MUST, &m->dump);
+		r = qmp_take_bool(at, item, "dump", PARSE_MUST, &m->dump);
 	if (r == 0)
-		r = parse_bool(at, item, "prealloc", PARSE_MUST, &m->prealloc);
+		r = qmp_take_bool(at, item, "prealloc", PARSE_MUST, &m->prealloc);
 	if (r == 0)
-		r = parse_bool(at, item, "share", PARSE_MAY, &m->share);
+		r = qmp_take_bool(at, item, "share", PARSE_MAY, &m->share);
 	if (r == 0)
-		r = parse_bool(at, item, "reserve", PARSE_MAY, &m->reserve);
+		r = qmp_take_bool(at, item, "reserve", PARSE_MAY, &m->reserve);
 	if (r == 0)
 		r = read_policy(at, item, &m->policy);
 	return r == 0 ? read_host_nodes(at, item, m) : r;
@@ -114,7 +114,7 @@ static int read_memdevs(struct json_object *reply, void *ret, struct qmp_error *
 		sizeof(struct qmp_memdev), read_memdev, clear_memdev};
 	struct parse_at at = parse_top("query-memdev", err);
 	struct qmp_memdevs memdevs = {0};
-	int r = parse_items(&at, reply, &how, &memdevs.memdev, &memdevs.n);
+	int r = qmp_take_items(&at, reply, &how, &memdevs.memdev, &memdevs.n);
 
 	if (r == 0)
 		*(struct qmp_memdevs *)ret = memdevs;
@@ -129,7 +129,7 @@ int qmp_parse_memdev(struct json_object *ret_member, struct qmp_memdevs *ret, st
 int qmp_query_memdev(
 	struct qmp *q, uint64_t timeout_ns, struct qmp_memdevs *ret, struct qmp_error *err)
 {
-	return parse_query(q, "query-memdev", NULL, timeout_ns, read_memdevs, ret, err);
+	return qmp_take_query(q, "query-memdev", NULL, timeout_ns, read_memdevs, ret, err);
 }
 
 void qmp_memory_devices_clear(struct qmp_memory_devices *devices)
@@ -149,7 +149,7 @@ static int read_memory_kind(
 	};
 	unsigned kind = 0;
 	char word[16];
-	int r = parse_text(at, item, "type", PARSE_MUST, word, sizeof(word));
+	int r = qmp_take_text(at, item, "type", PARSE_MUST, word, sizeof(word));
 
 	if (r != 0)
 		return r;
@@ -166,32 +166,32 @@ static int read_memory_device(const struct parse_at *at, struct json_object *ite
 	struct json_object *data = NULL;
 	enum parse_need need;
 	const char *address;
-	int r = parse_is_object(at, item);
+	int r = qmp_take_is_object(at, item);
 
 	d->slot = d->node = -1;
 	if (r == 0)
 		r = read_memory_kind(at, item, &d->kind);
 	if (r == 0)
-		r = parse_object(at, item, "data", PARSE_MUST, &data);
+		r = qmp_take_object(at, item, "data", PARSE_MUST, &data);
 	if (r != 0)
 		return r;
 	need = d->kind == QMP_MEMORY_OTHER ? PARSE_MAY : PARSE_MUST;
 	address = d->kind == QMP_MEMORY_DIMM || d->kind == QMP_MEMORY_NVDIMM ? "addr" : "memaddr";
-	r = parse_text(&below, data, "id", PARSE_MAY, d->id, sizeof(d->id));
+	r = qmp_take_text(&below, data, "id", PARSE_MAY, d->id, sizeof(d->id));
 	if (r == 0)
-		r = parse_text(&below, data, "memdev", need, d->memdev, sizeof(d->memdev));
+		r = qmp_take_text(&below, data, "memdev", need, d->memdev, sizeof(d->memdev));
 	if (r == 0)
-		r = parse_bytes(&below, data, address, PARSE_MAY, &d->address);
+		r = qmp_take_bytes(&below, data, address, PARSE_MAY, &d->address);
 	if (r == 0)
-		r = parse_bytes(&below, data, "size", need, &d->size_bytes);
+		r = qmp_take_bytes(&below, data, "size", need, &d->size_bytes);
 	if (r == 0)
-		r = parse_int(&below, data, "slot", PARSE_MAY, &d->slot);
+		r = qmp_take_int(&below, data, "slot", PARSE_MAY, &d->slot);
 	if (r == 0)
-		r = parse_int(&below, data, "node", PARSE_MAY, &d->node);
+		r = qmp_take_int(&below, data, "node", PARSE_MAY, &d->node);
 	if (r == 0)
-		r = parse_bool(&below, data, "hotplugged", PARSE_MAY, &d->hotplugged);
+		r = qmp_take_bool(&below, data, "hotplugged", PARSE_MAY, &d->hotplugged);
 	if (r == 0)
-		r = parse_bool(&below, data, "hotpluggable", PARSE_MAY, &d->hotpluggable);
+		r = qmp_take_bool(&below, data, "hotpluggable", PARSE_MAY, &d->hotpluggable);
 	return r;
 }
 
@@ -201,7 +201,7 @@ static int read_memory_devices(struct json_object *reply, void *ret, struct qmp_
 		sizeof(struct qmp_memory_device), read_memory_device, NULL};
 	struct parse_at at = parse_top("query-memory-devices", err);
 	struct qmp_memory_devices devices = {0};
-	int r = parse_items(&at, reply, &how, &devices.device, &devices.n);
+	int r = qmp_take_items(&at, reply, &how, &devices.device, &devices.n);
 
 	if (r == 0)
 		*(struct qmp_memory_devices *)ret = devices;
@@ -217,7 +217,7 @@ int qmp_parse_memory_devices(
 int qmp_query_memory_devices(
 	struct qmp *q, uint64_t timeout_ns, struct qmp_memory_devices *ret, struct qmp_error *err)
 {
-	return parse_query(
+	return qmp_take_query(
 		q, "query-memory-devices", NULL, timeout_ns, read_memory_devices, ret, err);
 }
 
@@ -230,11 +230,11 @@ void qmp_iothreads_clear(struct qmp_iothreads *iothreads)
 static int read_iothread(const struct parse_at *at, struct json_object *item, void *ret_item)
 {
 	struct qmp_iothread *t = ret_item;
-	int r = parse_is_object(at, item);
+	int r = qmp_take_is_object(at, item);
 
 	if (r == 0)
-		r = parse_text(at, item, "id", PARSE_MUST, t->id, sizeof(t->id));
-	return r == 0 ? parse_tid(at, item, "thread-id", &t->tid) : r;
+		r = qmp_take_text(at, item, "id", PARSE_MUST, t->id, sizeof(t->id));
+	return r == 0 ? qmp_take_tid(at, item, "thread-id", &t->tid) : r;
 }
 
 static int read_iothreads(struct json_object *reply, void *ret, struct qmp_error *err)
@@ -242,7 +242,7 @@ static int read_iothreads(struct json_object *reply, void *ret, struct qmp_error
 	static const struct parse_items how = {sizeof(struct qmp_iothread), read_iothread, NULL};
 	struct parse_at at = parse_top("query-iothreads", err);
 	struct qmp_iothreads iothreads = {0};
-	int r = parse_items(&at, reply, &how, &iothreads.iothread, &iothreads.n);
+	int r = qmp_take_items(&at, reply, &how, &iothreads.iothread, &iothreads.n);
 
 	if (r == 0)
 		*(struct qmp_iothreads *)ret = iothreads;
@@ -258,17 +258,17 @@ int qmp_parse_iothreads(
 int qmp_query_iothreads(
 	struct qmp *q, uint64_t timeout_ns, struct qmp_iothreads *ret, struct qmp_error *err)
 {
-	return parse_query(q, "query-iothreads", NULL, timeout_ns, read_iothreads, ret, err);
+	return qmp_take_query(q, "query-iothreads", NULL, timeout_ns, read_iothreads, ret, err);
 }
 
 static int read_balloon(struct json_object *reply, void *ret, struct qmp_error *err)
 {
 	struct parse_at at = parse_top("query-balloon", err);
 	struct qmp_balloon b = {.has_balloon = true};
-	int r = parse_is_object(&at, reply);
+	int r = qmp_take_is_object(&at, reply);
 
 	if (r == 0)
-		r = parse_bytes(&at, reply, "actual", PARSE_MUST, &b.actual_bytes);
+		r = qmp_take_bytes(&at, reply, "actual", PARSE_MUST, &b.actual_bytes);
 	if (r == 0)
 		*(struct qmp_balloon *)ret = b;
 	return r;
@@ -284,7 +284,7 @@ int qmp_query_balloon(
 	struct qmp *q, uint64_t timeout_ns, struct qmp_balloon *ret, struct qmp_error *err)
 {
 	struct qmp_error why = {0};
-	int r = parse_query(q, "query-balloon", NULL, timeout_ns, read_balloon, ret, &why);
+	int r = qmp_take_query(q, "query-balloon", NULL, timeout_ns, read_balloon, ret, &why);
 
 	if (r == QMP_E_REMOTE && strcmp(why.class_name, "DeviceNotActive") == 0) {
 		*ret = (struct qmp_balloon){0};

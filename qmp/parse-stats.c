@@ -79,14 +79,14 @@ static int read_stat(const struct parse_at *at, struct json_object *item, void *
 {
 	struct qmp_vcpu_stats *s = ret;
 	char name[32] = "";
-	int r = parse_is_object(at, item);
+	int r = qmp_take_is_object(at, item);
 
 	if (r == 0)
-		r = parse_text(at, item, "name", PARSE_MUST, name, sizeof(name));
+		r = qmp_take_text(at, item, "name", PARSE_MUST, name, sizeof(name));
 	for (unsigned i = 0; r == 0 && i < QMP_VCPU_STATS; i++) {
 		if (strcmp(name, qmp_vcpu_stat_name(i)) != 0)
 			continue;
-		r = parse_json_u64(at, item, "value", PARSE_MUST, UINT64_MAX, &s->value[i]);
+		r = qmp_take_u64(at, item, "value", PARSE_MUST, UINT64_MAX, &s->value[i]);
 		s->has[i] = r == 0;
 	}
 	return r;
@@ -98,16 +98,17 @@ static int read_vcpu(const struct parse_at *at, struct json_object *item, void *
 	struct qmp_vcpu_stats *s = ret_item;
 	struct json_object *stats = NULL;
 	char provider[16] = "";
-	int r = parse_is_object(at, item);
+	int r = qmp_take_is_object(at, item);
 
 	if (r == 0)
-		r = parse_text(at, item, "provider", PARSE_MUST, provider, sizeof(provider));
+		r = qmp_take_text(at, item, "provider", PARSE_MUST, provider, sizeof(provider));
 	if (r == 0 && strcmp(provider, "kvm") != 0)
 		return PARSE_SKIP;
 	if (r == 0)
-		r = parse_text(at, item, "qom-path", PARSE_MUST, s->qom_path, sizeof(s->qom_path));
+		r = qmp_take_text(
+			at, item, "qom-path", PARSE_MUST, s->qom_path, sizeof(s->qom_path));
 	if (r == 0)
-		r = parse_list(at, item, "stats", &stats);
+		r = qmp_take_list(at, item, "stats", &stats);
 	for (; r == 0 && one.item < json_object_array_length(stats); one.item++)
 		r = read_stat(&one, json_object_array_get_idx(stats, one.item), s);
 	return r;
@@ -118,7 +119,7 @@ static int read_stats(struct json_object *reply, void *ret, struct qmp_error *er
 	static const struct parse_items how = {sizeof(struct qmp_vcpu_stats), read_vcpu, NULL};
 	struct parse_at at = parse_top("query-stats", err);
 	struct qmp_stats stats = {0};
-	int r = parse_items(&at, reply, &how, &stats.vcpu, &stats.n);
+	int r = qmp_take_items(&at, reply, &how, &stats.vcpu, &stats.n);
 
 	if (r == 0)
 		*(struct qmp_stats *)ret = stats;
@@ -137,5 +138,5 @@ int qmp_query_stats(
 
 	if (!arguments)
 		return -ENOMEM;
-	return parse_query(q, "query-stats", arguments, timeout_ns, read_stats, ret, err);
+	return qmp_take_query(q, "query-stats", arguments, timeout_ns, read_stats, ret, err);
 }

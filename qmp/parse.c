@@ -31,7 +31,7 @@ static size_t print_at(const struct parse_at *at, char *buf, size_t size)
 	return len < size ? len : size - 1;
 }
 
-int parse_wrong(const struct parse_at *at, const char *fmt, ...)
+int qmp_take_wrong(const struct parse_at *at, const char *fmt, ...)
 {
 	char text[256];
 	size_t len = print_at(at, text, sizeof(text));
@@ -53,23 +53,23 @@ static struct json_object *member(const struct parse_at *at, struct json_object 
 	*ret_result = 0;
 	if (!json_object_object_get_ex(object, key, &value)) {
 		if (need == PARSE_MUST)
-			*ret_result = parse_wrong(at, "%s is missing", key);
+			*ret_result = qmp_take_wrong(at, "%s is missing", key);
 		return NULL;
 	}
 	if (json_object_is_type(value, type) && type != json_type_null)
 		return value;
-	*ret_result = parse_wrong(at, "%s is not %s", key, want);
+	*ret_result = qmp_take_wrong(at, "%s is not %s", key, want);
 	return NULL;
 }
 
-int parse_is_object(const struct parse_at *at, struct json_object *value)
+int qmp_take_is_object(const struct parse_at *at, struct json_object *value)
 {
 	if (json_object_is_type(value, json_type_object))
 		return 0;
-	return parse_wrong(at, "not an object");
+	return qmp_take_wrong(at, "not an object");
 }
 
-int parse_object(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_object(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, struct json_object **ret)
 {
 	struct json_object *value;
@@ -81,7 +81,7 @@ int parse_object(const struct parse_at *at, struct json_object *object, const ch
 	return r;
 }
 
-int parse_text(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_text(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, char *buf, size_t size)
 {
 	struct json_object *value;
@@ -102,7 +102,7 @@ int parse_text(const struct parse_at *at, struct json_object *object, const char
 	return 0;
 }
 
-int parse_bool(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_bool(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, bool *ret)
 {
 	struct json_object *value;
@@ -134,20 +134,20 @@ static int number(const struct parse_at *at, struct json_object *object, const c
 	struct json_object *value = NULL;
 
 	if (!json_object_object_get_ex(object, key, &value))
-		return need == PARSE_MUST ? parse_wrong(at, "%s is missing", key) : 0;
+		return need == PARSE_MUST ? qmp_take_wrong(at, "%s is missing", key) : 0;
 	if (number_in(value, min, max, ret))
 		return 0;
-	return parse_wrong(at, "%s is not a whole number from %llu to %llu", key,
+	return qmp_take_wrong(at, "%s is not a whole number from %llu to %llu", key,
 		(unsigned long long)min, (unsigned long long)max);
 }
 
-int parse_json_u64(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_u64(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, uint64_t max, uint64_t *ret)
 {
 	return number(at, object, key, need, 0, max, ret);
 }
 
-int parse_json_uint(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_uint(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, unsigned max, unsigned *ret)
 {
 	uint64_t v = UINT64_MAX;
@@ -158,7 +158,7 @@ int parse_json_uint(const struct parse_at *at, struct json_object *object, const
 	return r;
 }
 
-int parse_int(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_int(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, int *ret)
 {
 	uint64_t v = UINT64_MAX;
@@ -169,13 +169,13 @@ int parse_int(const struct parse_at *at, struct json_object *object, const char 
 	return r;
 }
 
-int parse_bytes(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_bytes(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, uint64_t *ret)
 {
 	return number(at, object, key, need, 0, INT64_MAX, ret);
 }
 
-int parse_tid(const struct parse_at *at, struct json_object *object, const char *key, pid_t *ret)
+int qmp_take_tid(const struct parse_at *at, struct json_object *object, const char *key, pid_t *ret)
 {
 	uint64_t v = 0;
 	int r = number(at, object, key, PARSE_MUST, 1, PARSE_TID_MAX, &v);
@@ -185,7 +185,7 @@ int parse_tid(const struct parse_at *at, struct json_object *object, const char 
 	return r;
 }
 
-int parse_props(const struct parse_at *at, struct json_object *object, enum parse_need need,
+int qmp_take_props(const struct parse_at *at, struct json_object *object, enum parse_need need,
 	struct qmp_cpu_props *ret)
 {
 	struct qmp_cpu_props p = {-1, -1, -1, -1, -1, -1};
@@ -202,21 +202,21 @@ int parse_props(const struct parse_at *at, struct json_object *object, enum pars
 	};
 	struct parse_at here = parse_below(at, "props");
 	struct json_object *props = NULL;
-	int r = parse_object(at, object, "props", need, &props);
+	int r = qmp_take_object(at, object, "props", need, &props);
 
 	for (size_t i = 0; r == 0 && props && i < ARRAY_LEN(rows); i++)
-		r = parse_int(&here, props, rows[i].key, PARSE_MAY, rows[i].value);
+		r = qmp_take_int(&here, props, rows[i].key, PARSE_MAY, rows[i].value);
 	if (r == 0)
 		*ret = p;
 	return r;
 }
 
-int parse_value_u64(
+int qmp_take_value_u64(
 	const struct parse_at *at, struct json_object *value, uint64_t max, uint64_t *ret)
 {
 	if (number_in(value, 0, max, ret))
 		return 0;
-	return parse_wrong(at, "not a whole number from 0 to %llu", (unsigned long long)max);
+	return qmp_take_wrong(at, "not a whole number from 0 to %llu", (unsigned long long)max);
 }
 
 static int check_list(const struct parse_at *at, struct json_object *value)
@@ -224,13 +224,14 @@ static int check_list(const struct parse_at *at, struct json_object *value)
 	size_t len;
 
 	if (!json_object_is_type(value, json_type_array))
-		return parse_wrong(at, "not a list");
+		return qmp_take_wrong(at, "not a list");
 	len = json_object_array_length(value);
-	return len > QMP_ITEMS_MAX ? parse_wrong(at, "%zu items, more than %u", len, QMP_ITEMS_MAX)
-				   : 0;
+	return len > QMP_ITEMS_MAX
+		       ? qmp_take_wrong(at, "%zu items, more than %u", len, QMP_ITEMS_MAX)
+		       : 0;
 }
 
-int parse_list(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_list(const struct parse_at *at, struct json_object *object, const char *key,
 	struct json_object **ret)
 {
 	struct parse_at here = parse_below(at, key);
@@ -252,8 +253,8 @@ static void clear_items(void *items, size_t n, const struct parse_items *how)
 	free(items);
 }
 
-int parse_items(const struct parse_at *at, struct json_object *array, const struct parse_items *how,
-	void *ret_items, size_t *ret_n)
+int qmp_take_items(const struct parse_at *at, struct json_object *array,
+	const struct parse_items *how, void *ret_items, size_t *ret_n)
 {
 	struct parse_at here = {.up = at, .err = at->err};
 	size_t len, n = 0;
@@ -284,7 +285,7 @@ int parse_items(const struct parse_at *at, struct json_object *array, const stru
 	return 0;
 }
 
-int parse_query(struct qmp *q, const char *command, struct json_object *arguments,
+int qmp_take_query(struct qmp *q, const char *command, struct json_object *arguments,
 	uint64_t timeout_ns, parse_reply_fn read, void *ret, struct qmp_error *err)
 {
 	_cleanup_put_ struct json_object *reply = NULL;

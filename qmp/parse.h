@@ -34,7 +34,7 @@ static inline struct parse_at parse_below(const struct parse_at *up, const char 
 }
 
 /* Sets the error "COMMAND: item N: KEY: ..." and returns QMP_E_SHAPE. */
-int parse_wrong(const struct parse_at *at, const char *fmt, ...)
+int qmp_take_wrong(const struct parse_at *at, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Members of @object. A key that is missing is wrong (MUST) or leaves *ret as it is (MAY). */
@@ -42,35 +42,36 @@ enum parse_need {
 	PARSE_MUST,
 	PARSE_MAY,
 };
-int parse_is_object(const struct parse_at *at, struct json_object *value);
-int parse_object(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_is_object(const struct parse_at *at, struct json_object *value);
+int qmp_take_object(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, struct json_object **ret);
-int parse_text(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_text(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, char *buf, size_t size);
-int parse_bool(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_bool(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, bool *ret);
-int parse_json_u64(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_u64(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, uint64_t max, uint64_t *ret);
-int parse_json_uint(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_uint(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, unsigned max, unsigned *ret);
 /* Not negative. */
-int parse_int(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_int(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, int *ret);
 /* Of memory, up to INT64_MAX. */
-int parse_bytes(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_bytes(const struct parse_at *at, struct json_object *object, const char *key,
 	enum parse_need need, uint64_t *ret);
 /* A host thread; must be there. */
-int parse_tid(const struct parse_at *at, struct json_object *object, const char *key, pid_t *ret);
+int qmp_take_tid(
+	const struct parse_at *at, struct json_object *object, const char *key, pid_t *ret);
 /* "node-id", "core-id", ...; -1 for what is missing. */
-int parse_props(const struct parse_at *at, struct json_object *object, enum parse_need need,
+int qmp_take_props(const struct parse_at *at, struct json_object *object, enum parse_need need,
 	struct qmp_cpu_props *ret);
 
 /* A value that was taken out already. */
-int parse_value_u64(
+int qmp_take_value_u64(
 	const struct parse_at *at, struct json_object *value, uint64_t max, uint64_t *ret);
 
 /* A member that is an array of at most QMP_ITEMS_MAX items; must be there. */
-int parse_list(const struct parse_at *at, struct json_object *object, const char *key,
+int qmp_take_list(const struct parse_at *at, struct json_object *object, const char *key,
 	struct json_object **ret);
 
 /*
@@ -88,12 +89,12 @@ struct parse_items {
  * @array: must be one, of at most QMP_ITEMS_MAX items.
  * @ret_items: a pointer to the items, in memory from malloc().
  */
-int parse_items(const struct parse_at *at, struct json_object *array, const struct parse_items *how,
-	void *ret_items, size_t *ret_n);
+int qmp_take_items(const struct parse_at *at, struct json_object *array,
+	const struct parse_items *how, void *ret_items, size_t *ret_n);
 
 /* Asks and reads; @read is a qmp_parse_X() without its type. */
 typedef int (*parse_reply_fn)(struct json_object *reply, void *ret, struct qmp_error *err);
-int parse_query(struct qmp *q, const char *command, struct json_object *arguments,
+int qmp_take_query(struct qmp *q, const char *command, struct json_object *arguments,
 	uint64_t timeout_ns, parse_reply_fn read, void *ret, struct qmp_error *err);
 
 static inline void parse_putp(struct json_object **object)

@@ -76,6 +76,9 @@ static int wrong(const struct reading *rd, xmlNodePtr node, const char *what, co
 {
 	snprintf(rd->why, CONFIG_WHY_MAX, "%.200s:%ld: %s '%.60s': expected %s", rd->path,
 		xmlGetLineNo(node), what, word, want);
+	for (char *c = rd->why; *c; c++)
+		if (*c < ' ' && *c >= 0)
+			*c = ' ';
 	return CONFIG_E_INVALID;
 }
 

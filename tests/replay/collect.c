@@ -148,6 +148,35 @@ static void strict_and_passed_through_memory_is_fixed_D04_D17(struct tap *tap_)
 	teardown(&f);
 }
 
+/* The same guest without libvirt: its process by its socket, its threads by its own word. */
+static void a_qemu_that_libvirt_does_not_know(struct tap *tap_)
+{
+	struct vcpu_thread said[] = {{0, 602}, {1, 603}}, lent[] = {{0, 602}, {1, 624}};
+	const struct snap_vm *vm;
+	struct fixture f;
+
+	for (unsigned i = 0; i < 3; i++) {
+		setup(&f);
+		f.list.n_vms = 1;
+		f.vms[0].manager = VIRT_QMP;
+		f.vms[0].pid = i == 2 ? 12345 : 594;
+		f.vms[0].n_threads = 2;
+		f.vms[0].thread = i == 1 ? lent : said;
+		REQUIRE(collect_run(&f.c) == 0);
+		/* one that has ended since it was asked is simply not there */
+		CHECK_INT(f.c.snapshot->n_vms, i == 2 ? 0 : 1);
+		vm = f.c.snapshot->vm;
+		if (i < 2) {
+			CHECK_STR(vm->problem, "");
+			CHECK_INT(vm->n_vcpus, i == 0 ? 2 : 1);
+			CHECK_INT(vm->vcpu[0].tid, 602);
+			CHECK(vm->has_memory);
+			CHECK(!f.c.observed->vm[0].needs_monitor);
+		}
+		teardown(&f);
+	}
+}
+
 static void an_empty_root_is_a_condition(struct tap *tap_)
 {
 	struct fixture f;
@@ -165,4 +194,5 @@ TAP_MAIN(TEST(a_captured_host_becomes_a_snapshot),
 	TEST(one_vm_that_cannot_be_read_does_not_affect_the_others),
 	TEST(a_pid_file_of_another_process_is_not_believed),
 	TEST(the_same_host_again_says_nothing_new),
-	TEST(strict_and_passed_through_memory_is_fixed_D04_D17), TEST(an_empty_root_is_a_condition))
+	TEST(strict_and_passed_through_memory_is_fixed_D04_D17),
+	TEST(a_qemu_that_libvirt_does_not_know), TEST(an_empty_root_is_a_condition))

@@ -28,6 +28,35 @@ static void D41_threads_without_names(struct tap *tap_)
 	CHECK_INT(vcpu_threads_find(&fs, 1000, NULL, &none), HOST_E_NOT_FOUND);
 }
 
+static void D41_by_the_word_of_qemu(struct tap *tap_)
+{
+	static const struct vcpu_thread said[] = {{1, 1002}, {0, 1001}, {2, 2001}, {3, 1}};
+	_cleanup_hostfs_ struct hostfs fs = host_made("cgroup-v2");
+	_cleanup_vcpu_threads_ struct vcpu_threads v = {0};
+	struct vcpu_threads none = {0};
+
+	/* 2001 is a thread of another QEMU, 1 of another user: nobody can lend us those */
+	REQUIRE(vcpu_threads_check(&fs, 1000, said, ARRAY_LEN(said), &v) == 0);
+	CHECK_INT(v.source, VCPUS_FROM_QMP);
+	REQUIRE(v.n == 2);
+	CHECK_INT(v.vcpu[0].tid, 1001);
+	CHECK_INT(v.vcpu[1].tid, 1002);
+	CHECK_INT(v.anomalies, 2);
+	CHECK(!v.one_for_all);
+	CHECK_INT(vcpu_threads_check(&fs, 1000, said + 2, 2, &none), HOST_E_NOT_FOUND);
+	CHECK_INT(vcpu_threads_check(&fs, 1, said, 2, &none), HOST_E_GONE);
+}
+
+static void two_vcpus_of_one_thread_are_not_told_apart(struct tap *tap_)
+{
+	static const struct vcpu_thread said[] = {{0, 1001}, {1, 1001}};
+	_cleanup_hostfs_ struct hostfs fs = host_made("cgroup-v2");
+	_cleanup_vcpu_threads_ struct vcpu_threads v = {0};
+
+	REQUIRE(vcpu_threads_check(&fs, 1000, said, 2, &v) == 0);
+	CHECK(v.one_for_all);
+}
+
 static void D15_ids_have_gaps(struct tap *tap_)
 {
 	static const struct vcpu_thread want[] = {{0, 2001}, {1, 2002}, {4, 2005}, {5, 2006}};
@@ -84,5 +113,7 @@ static void one_thread_for_all_vcpus(struct tap *tap_)
 	CHECK(v.one_for_all);
 }
 
-TAP_MAIN(TEST(D41_threads_without_names), TEST(D15_ids_have_gaps), TEST(D12_only_those_plugged_in),
-	TEST(captured_guests_by_name), TEST(one_thread_for_all_vcpus))
+TAP_MAIN(TEST(D41_threads_without_names), TEST(D41_by_the_word_of_qemu),
+	TEST(two_vcpus_of_one_thread_are_not_told_apart), TEST(D15_ids_have_gaps),
+	TEST(D12_only_those_plugged_in), TEST(captured_guests_by_name),
+	TEST(one_thread_for_all_vcpus))

@@ -145,8 +145,54 @@ static void entries_of_vms_that_are_gone_are_dropped(struct tap *tap_)
 	teardown(&f);
 }
 
+/* A QEMU without libvirt: only the masks in force say who pinned it. */
+static void a_bare_qemu_is_judged_by_its_masks(struct tap *tap_)
+{
+	struct fixture f;
+
+	setup(&f);
+	f.v.manager = VIRT_QMP;
+	free(f.v.pin);
+	f.v.pin = NULL;
+	f.v.n_pins = 0;
+	CHECK_INT(check(&f, 0, 1), PINS_FREE);
+	pins_ask(&f.pins, f.vm, 0, &f.online, &f.node1);
+	pins_ask(&f.pins, f.vm, 1, &f.online, &f.node1);
+	f.pins.vm[0].settled_ns = 100;
+	f.affinity[0] = f.affinity[1] = f.node1;
+	CHECK_INT(check(&f, 0, 200), PINS_OURS);
+	f.affinity[1] = f.online; /* undone: ask again */
+	CHECK_INT(check(&f, 0, 200), PINS_DRIFT);
+	idset_clear(&f.affinity[1]);
+	idset_add(&f.affinity[1], 0); /* somebody wants it elsewhere */
+	CHECK_INT(check(&f, 0, 200), PINS_FOREIGN);
+	CHECK_STR(f.why, "vCPU 1: asked 4-7, effective 0");
+	teardown(&f);
+}
+
+static void an_unplugged_vcpu_has_no_pin_when_it_comes_back(struct tap *tap_)
+{
+	struct fixture f;
+
+	setup(&f);
+	ask_both(&f);
+	f.vm->vcpu[1].tid = 0;
+	f.pins.vm[0].pending = true; /* its result may still be noted there */
+	pins_drop_gone(&f.pins, f.s);
+	CHECK(pins_know(&f.pins.vm[0], 1));
+	f.pins.vm[0].pending = false;
+	pins_drop_gone(&f.pins, f.s);
+	CHECK(pins_know(&f.pins.vm[0], 0) && !pins_know(&f.pins.vm[0], 1));
+	f.vm->vcpu[1].tid = 4711;
+	idset_clear(&f.v.pin[0]);
+	f.v.pin[0] = f.affinity[0] = f.node1;
+	CHECK_INT(check(&f, 200, 200), PINS_OURS);
+	teardown(&f);
+}
+
 TAP_MAIN(TEST(nobody_has_pinned), TEST(the_operators_pin_is_seen),
 	TEST(an_affinity_from_outside_is_seen), TEST(our_pin_is_ours_and_the_original_is_kept),
 	TEST(readings_from_before_our_call_say_nothing),
 	TEST(the_mask_asked_for_is_not_the_one_in_force_D06), TEST(a_pin_taken_over_is_foreign),
-	TEST(entries_of_vms_that_are_gone_are_dropped))
+	TEST(entries_of_vms_that_are_gone_are_dropped), TEST(a_bare_qemu_is_judged_by_its_masks),
+	TEST(an_unplugged_vcpu_has_no_pin_when_it_comes_back))
