@@ -139,12 +139,12 @@ int qmp_conversation_send(struct qmp *q, char *text)
 		q->send.len = len;
 		return 0;
 	}
-	grown = realloc(q->send.bytes, q->send.len + len);
+	grown = realloc(q->send.bytes, q->send.len + len + 1);
 	if (!grown) {
 		free(text);
 		return -ENOMEM;
 	}
-	memcpy(grown + q->send.len, text, len);
+	memcpy(grown + q->send.len, text, len + 1);
 	free(text);
 	q->send.bytes = grown;
 	q->send.len += len;
