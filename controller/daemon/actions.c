@@ -242,8 +242,8 @@ static void adopt_new_vcpus(struct daemon *d, unsigned index)
 	const struct virt_vm *v = virt_of(d, vm->uuid);
 	struct pin_job *j;
 	struct idset cpus;
-	int home = h && h->home >= 0 ? topology_index(&d->snapshot->topology, (unsigned)h->home)
-				     : -1;
+	int home =
+		h && h->home >= 0 ? topology_index(&d->snapshot->topology, (unsigned)h->home) : -1;
 
 	if (!e || e->pending || home < 0 || h->split || h->left_alone || !v ||
 		vm->condition != VM_RUNNING || (v->manager == VIRT_LIBVIRT && !d->connected))
@@ -279,12 +279,27 @@ static void leave_alone(struct daemon *d, const struct snap_vm *vm, const char *
 	log_warning("VM '%s' is left alone from now on: %s", vm->name, why);
 }
 
+/* A VM that is paused, migrating or being saved waits; what is left is decided on when it runs
+ * again. */
+static void stop_move(struct daemon *d, const struct snap_vm *vm)
+{
+	const struct moves_vm *m = moves_find(d->moves, vm->uuid, vm->pid, vm->start_ticks);
+
+	if (!m || !m->active)
+		return;
+	log_notice("VM '%s': %s, its memory waits", vm->name,
+		vm->condition == VM_PAUSED ? "was paused" : "is migrating or being saved");
+	moves_cancel(d->moves, vm->uuid);
+}
+
 static void check_one(struct daemon *d, struct snap_vm *vm, const struct observed_vm *o,
 	const struct snapshot *s, const struct idset *online)
 {
 	struct pins_vm *e = pins_find(&d->pins, vm->uuid, vm->pid, vm->start_ticks);
 	char why[SNAPSHOT_TEXT_MAX] = "", text[SNAPSHOT_TEXT_MAX];
 
+	if (vm->condition != VM_RUNNING)
+		stop_move(d, vm);
 	if (!vm->pid || !o->affinity)
 		return;
 	switch (pins_check(&d->pins, vm, virt_of(d, vm->uuid), d->vms_ns, o->affinity, s->time_ns,

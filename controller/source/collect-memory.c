@@ -70,7 +70,9 @@ static int find_ram(struct collecting *x, const struct snap_vm *vm,
 {
 	int r;
 
-	if (before && before->ram.n && x->c->now_ns - before->ram_read_ns < RAM_INTERVAL_NS) {
+	obs->ram_bytes = vm->ram_bytes;
+	if (before && before->ram.n && before->ram_bytes == vm->ram_bytes &&
+		x->c->now_ns - before->ram_read_ns < RAM_INTERVAL_NS) {
 		obs->ram = before->ram;
 		obs->ram_read_ns = before->ram_read_ns;
 		obs->ram.range = calloc(before->ram.n, sizeof(*obs->ram.range));

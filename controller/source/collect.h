@@ -17,6 +17,7 @@ struct observed_vm {
 	bool needs_monitor;     /* only its QEMU can say which threads are its vCPUs */
 	bool bound;             /* some of its RAM has a bind policy */
 	uint64_t ram_read_ns;   /* when ram was last looked for */
+	uint64_t ram_bytes;     /* what the VM was said to have then: plugging memory changes it */
 	uint64_t maps_read_ns;  /* when numa_maps was last read; 0 never */
 	uint64_t maps_cost_ns;  /* how long that took */
 	pid_t pid;              /* with start_ticks: the process these are of */

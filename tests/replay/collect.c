@@ -132,6 +132,30 @@ static void the_same_host_again_says_nothing_new(struct tap *tap_)
 	teardown(&f);
 }
 
+/* RAM mappings are looked for now and then, and at once when memory was plugged. */
+static void plugged_memory_is_looked_for_at_once(struct tap *tap_)
+{
+	struct snapshot *first;
+	struct observed *observed;
+	struct fixture f;
+
+	setup(&f);
+	REQUIRE(collect_run(&f.c) == 0);
+	first = f.c.snapshot;
+	observed = f.c.observed;
+	f.c.prev = first;
+	f.c.prev_observed = observed;
+	f.c.now_ns += UINT64_C(2000000000);
+	f.vms[0].ram_bytes += 128 << 20;
+	REQUIRE(collect_run(&f.c) == 0);
+	CHECK_INT(f.c.observed->vm[0].ram_read_ns, f.c.now_ns);
+	CHECK_INT(f.c.observed->vm[1].ram_read_ns, observed->vm[1].ram_read_ns);
+	CHECK_INT(f.c.observed->vm[1].ram.n, observed->vm[1].ram.n);
+	snapshot_free(first);
+	observed_free(observed);
+	teardown(&f);
+}
+
 static void strict_and_passed_through_memory_is_fixed_D04_D17(struct tap *tap_)
 {
 	struct fixture f;
@@ -194,5 +218,6 @@ TAP_MAIN(TEST(a_captured_host_becomes_a_snapshot),
 	TEST(one_vm_that_cannot_be_read_does_not_affect_the_others),
 	TEST(a_pid_file_of_another_process_is_not_believed),
 	TEST(the_same_host_again_says_nothing_new),
+	TEST(plugged_memory_is_looked_for_at_once),
 	TEST(strict_and_passed_through_memory_is_fixed_D04_D17),
 	TEST(a_qemu_that_libvirt_does_not_know), TEST(an_empty_root_is_a_condition))
