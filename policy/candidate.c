@@ -77,6 +77,14 @@ static void refuse(struct candidate_vm *c, unsigned node, const char *gate, cons
 	c->refused_threshold = threshold;
 }
 
+bool candidate_has_cpus(const struct candidate_room *room, const struct candidate_vm *c, unsigned n)
+{
+	struct idset cpus;
+
+	decide_target_cpus(room->s, c->vm, n, &cpus);
+	return idset_count(&cpus) >= snap_vm_running_vcpus(c->vm);
+}
+
 /*
  * Has node @n room for the VM's CPU demand? Either it keeps spare capacity (so a lightly loaded
  * host is not kept from good locality), or the imbalance with the node most demand comes from does
@@ -92,8 +100,8 @@ static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, 
 	unsigned from = n;
 	int64_t cap, from_cap;
 
-	decide_target_cpus(s, c->vm, n, &cpus);
-	if (idset_count(&cpus) < snap_vm_running_vcpus(c->vm)) {
+	if (!candidate_has_cpus(room, c, n)) {
+		decide_target_cpus(s, c->vm, n, &cpus);
 		refuse(c, n, "cpus", "CPUs", idset_count(&cpus), snap_vm_running_vcpus(c->vm));
 		return false;
 	}
@@ -131,7 +139,7 @@ static bool may_bring(
 }
 
 /* The candidate's gain; *ret_bring: its memory comes along. */
-static long gain_of(
+long candidate_gain(
 	const struct candidate_room *room, struct candidate_vm *c, unsigned n, bool *ret_bring)
 {
 	long cost = c->blind && (int)n != c->home ? 1000 : room->set->copy_cost;
@@ -195,7 +203,7 @@ static void choose_split(const struct candidate_room *room, struct candidate_vm 
 }
 
 /* The least gain asked of node @n: more without data, unless it is the VM's home already. */
-static long least_gain(const struct candidate_room *room, const struct candidate_vm *c, int n)
+long candidate_least_gain(const struct candidate_room *room, const struct candidate_vm *c, int n)
 {
 	return (long)room->set->improvement *
 	       (c->blind && (c->home < 0 || n != c->home) ? room->set->blind_factor : 1);
@@ -212,7 +220,7 @@ static bool is_present(const struct candidate_vm *c, unsigned n)
  * worth doing or not. Another node must be better than this, or a VM whose memory is all here would
  * be carried off by faults that the counters have not forgotten yet.
  */
-static long worth_of_staying(const struct candidate_room *room, const struct candidate_vm *c)
+long candidate_worth_of_staying(const struct candidate_room *room, const struct candidate_vm *c)
 {
 	long best = 0;
 
@@ -242,17 +250,17 @@ void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 	c->kind = PLAN_HOLD;
 	c->gain = 0;
 	c->refused_node = -1;
-	best = worth_of_staying(room, c);
+	best = candidate_worth_of_staying(room, c);
 	if (c->split) {
-		choose_split(room, c, least_gain(room, c, -1));
+		choose_split(room, c, candidate_least_gain(room, c, -1));
 		return;
 	}
 	for (unsigned k = 0; k < c->n_order; k++) {
 		unsigned n = c->order[k];
 		bool bring, all_here = c->demand_on[n] == c->demand && c->demand;
-		long gain = gain_of(room, c, n, &bring);
+		long gain = candidate_gain(room, c, n, &bring);
 
-		if (gain < least_gain(room, c, (int)n) ||
+		if (gain < candidate_least_gain(room, c, (int)n) ||
 			((c->kind != PLAN_HOLD || !is_present(c, n)) &&
 				gain <= to_beat(room, c, n, best)))
 			continue;
@@ -281,7 +289,7 @@ void candidate_explain(
 		reason_say(r, "%s", c->why);
 		return;
 	}
-	least = least_gain(room, c, c->kind == PLAN_HOLD ? -1 : (int)c->target);
+	least = candidate_least_gain(room, c, c->kind == PLAN_HOLD ? -1 : (int)c->target);
 	reason_gate(r, "data", "", c->vm->data, DATA_OK, true);
 	if (c->refused_node >= 0)
 		reason_gate(r, c->refused_gate, c->refused_unit, c->refused_value,

@@ -60,6 +60,15 @@ void candidate_weigh(const struct snapshot *s, const struct settings *set, const
 	const struct vm_history *h, struct candidate_vm *c);
 /* Chooses kind, target, gain for the room that is left. kind is PLAN_HOLD if nothing pays. */
 void candidate_choose(const struct candidate_room *room, struct candidate_vm *c);
+/* The parts of that choice, for one node. */
+/* Has it as many CPUs for the VM as the VM runs vCPUs? */
+bool candidate_has_cpus(
+	const struct candidate_room *room, const struct candidate_vm *c, unsigned n);
+/* Permille; *ret_bring: its memory comes along. */
+long candidate_gain(
+	const struct candidate_room *room, struct candidate_vm *c, unsigned n, bool *ret_bring);
+long candidate_least_gain(const struct candidate_room *room, const struct candidate_vm *c, int n);
+long candidate_worth_of_staying(const struct candidate_room *room, const struct candidate_vm *c);
 /* Without a group: the node index this vCPU should run on, or -1 (it did not run, or has no
  * faults). */
 int candidate_task_target(

@@ -17,12 +17,14 @@
 #include <string.h>
 
 #include "policy/candidate.h"
+#include "policy/swap.h"
 
 static const char *const kind_names[] = {
 	[PLAN_HOLD] = "hold",
 	[PLAN_PIN] = "pin",
 	[PLAN_PULL] = "pull",
 	[PLAN_REHOME] = "rehome",
+	[PLAN_SWAP] = "swap",
 };
 
 const char *plan_kind_name(enum plan_kind k)
@@ -151,36 +153,94 @@ static int hand_out(
 	return 0;
 }
 
+/* The best exchange of two VMs. Returns 1 if there was one, 0, or -ENOMEM. */
+static int plan_swap(struct candidate_room *room, struct history *history,
+	struct candidate_vm *cands, struct plan *plan)
+{
+	const struct snapshot *s = room->s;
+	unsigned pair[2];
+	bool due = true;
+	int r;
+
+	r = swap_find(room, cands, s->n_vms, pair);
+	if (r <= 0)
+		return r;
+	for (unsigned k = 0; k < 2; k++) {
+		struct candidate_vm *c = &cands[pair[k]];
+		struct vm_plan *p = &plan->vm[pair[k]];
+
+		c->open = false;
+		candidate_explain(room, c, &p->reason);
+		hand_out(room, c, p);
+		p->partner = (int)pair[1 - k];
+		candidate_room_take(room, c);
+		settle_wish(s, room->set, c->vm, history_get(history, c->vm), p);
+		due &= p->due;
+	}
+	for (unsigned k = 0; k < 2; k++) {
+		struct vm_plan *p = &plan->vm[pair[k]];
+		const char *other = s->vm[pair[1 - k]].name;
+
+		if (due)
+			reason_say(&p->reason,
+				"swap with VM '%.60s', to node %u (%d -> %d permille)", other,
+				s->topology.node[p->target].id, p->now, p->then);
+		else if (p->due)
+			reason_say(&p->reason,
+				"waiting to swap with VM '%.60s', which is not ready", other);
+		p->due = due;
+		if (due)
+			plan->order[plan->n_due++] = pair[k];
+	}
+	return 1;
+}
+
+static void hold(struct candidate_room *room, struct vm_history *h, struct candidate_vm *c,
+	struct vm_plan *p)
+{
+	c->open = false;
+	candidate_explain(room, c, &p->reason);
+	h->wish = 0;
+	h->wish_windows = 0;
+}
+
+/* The best of all single moves. Returns 1 if there was one, 0, or -ENOMEM. */
+static int plan_one(struct candidate_room *room, struct history *history,
+	struct candidate_vm *cands, struct plan *plan)
+{
+	const struct snapshot *s = room->s;
+	int i = best_open(room, cands, s->n_vms);
+	struct candidate_vm *c = i < 0 ? NULL : &cands[i];
+
+	if (!c || c->kind == PLAN_HOLD)
+		return 0;
+	c->open = false;
+	candidate_explain(room, c, &plan->vm[i].reason);
+	if (hand_out(room, c, &plan->vm[i]) < 0)
+		return -ENOMEM;
+	candidate_room_take(room, c);
+	settle_wish(s, room->set, c->vm, history_get(history, c->vm), &plan->vm[i]);
+	if (plan->vm[i].due)
+		plan->order[plan->n_due++] = (unsigned)i;
+	return 1;
+}
+
 static int plan_greedy(const struct snapshot *s, const struct settings *set,
 	struct history *history, struct candidate_vm *cands, struct plan *plan)
 {
 	struct candidate_room room;
-	int i, r;
+	int r;
 
 	candidate_room_init(&room, s, set);
-	while ((i = best_open(&room, cands, s->n_vms)) >= 0) {
-		struct candidate_vm *c = &cands[i];
-		struct vm_plan *p = &plan->vm[i];
-		struct vm_history *h = history_get(history, c->vm);
-
-		if (!h)
-			return -ENOMEM;
-		c->open = false;
-		candidate_explain(&room, c, &p->reason);
-		if (c->kind == PLAN_HOLD) {
-			h->wish = 0;
-			h->wish_windows = 0;
-			continue;
-		}
-		r = hand_out(&room, c, p);
-		if (r < 0)
-			return r;
-		candidate_room_take(&room, c);
-		settle_wish(s, set, c->vm, h, p);
-		if (p->due)
-			plan->order[plan->n_due++] = (unsigned)i;
-	}
-	return 0;
+	do {
+		r = plan_one(&room, history, cands, plan);
+		if (r == 0) /* as things are nobody goes by itself: two can still change places */
+			r = plan_swap(&room, history, cands, plan);
+	} while (r > 0);
+	for (unsigned i = 0; i < s->n_vms && r == 0; i++)
+		if (cands[i].open)
+			hold(&room, history_get(history, cands[i].vm), &cands[i], &plan->vm[i]);
+	return r;
 }
 
 static int prepare(const struct snapshot *s, const struct settings *set, struct history *history,
@@ -194,6 +254,7 @@ static int prepare(const struct snapshot *s, const struct settings *set, struct 
 			return -ENOMEM;
 		h->seen = true;
 		p->target = -1;
+		p->partner = -1;
 		candidate_weigh(s, set, &s->vm[i], h, &cands[i]);
 		p->now = cands[i].known ? (int)cands[i].now : -1;
 		p->then = p->now;

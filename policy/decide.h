@@ -51,14 +51,17 @@ enum plan_kind {
 	PLAN_PIN,    /* vCPUs go to their memory */
 	PLAN_PULL,   /* memory comes to where the vCPUs are; they are pinned there */
 	PLAN_REHOME, /* both */
+	PLAN_SWAP,   /* two VMs change places, each to where it is better off */
 };
 const char *plan_kind_name(enum plan_kind k);
 
 /* What was decided for one VM, in every tick. */
 struct vm_plan {
 	enum plan_kind kind;
-	bool due;   /* to be done now; false with a kind other than HOLD: still a wish */
-	int target; /* node index; with split the first vCPU's; -1 for HOLD */
+	bool due;    /* to be done now; false with a kind other than HOLD: still a wish */
+	int target;  /* node index; with split the first vCPU's; -1 for HOLD */
+	int partner; /* PLAN_SWAP: index of the other VM, which is due if and only if this one is;
+			-1 */
 	bool split;
 	int *vcpu_target;    /* [n_vcpus] node index, -1: leave; own; NULL unless split */
 	uint64_t move_bytes; /* memory to bring to target, at most */

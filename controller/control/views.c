@@ -152,6 +152,8 @@ static struct json_object *plan_view(const struct snapshot *s, const struct vm_p
 
 	put_text(o, "kind", plan_kind_name(p->kind));
 	put_bool(o, "due", p->due);
+	json_object_object_add(
+		o, "with", p->partner >= 0 ? json_object_new_string(s->vm[p->partner].name) : NULL);
 	put_known(o, "target", p->target >= 0 ? s->topology.node[p->target].id : 0, p->target >= 0);
 	put_known(o, "now_permille", p->now, p->now >= 0);
 	put_known(o, "then_permille", p->then, p->then >= 0);

@@ -119,12 +119,34 @@ void gen_idset(struct gen *g, struct idset *ret)
 			idset_remove(ret, id);
 }
 
+static int gen_cpu_node(struct gen *g, const struct snapshot *s)
+{
+	unsigned n;
+
+	do
+		n = (unsigned)gen_range(g, 0, s->topology.n_nodes - 1);
+	while (!s->topology.node[n].has_cpu);
+	return (int)n;
+}
+
+/* All of its memory on one node. */
+static void gather_memory(struct gen *g, const struct snapshot *s, struct snap_vm *vm)
+{
+	unsigned n;
+
+	do
+		n = (unsigned)gen_range(g, 0, s->topology.n_nodes - 1);
+	while (!s->topology.node[n].has_memory);
+	memset(vm->mem_bytes, 0, s->topology.n_nodes * sizeof(*vm->mem_bytes));
+	vm->mem_bytes[n] = vm->ram_bytes;
+}
+
 static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 {
 	struct snap_vm *vm = &s->vm[i];
 	unsigned n_vcpus = (unsigned)gen_range(g, 1, 6);
 	uint64_t ram = gen_range(g, 64, 4096) << 20, left = ram;
-	bool private_only = gen_chance(g, 200);
+	bool private_only = gen_chance(g, 200), together = gen_chance(g, 600);
 
 	snprintf(vm->name, sizeof(vm->name), "vm%u", i);
 	snprintf(vm->uuid, sizeof(vm->uuid), "00000000-0000-0000-0000-%012u", i);
@@ -151,14 +173,17 @@ static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 	}
 	vm->mem_bytes[0] += left;
 	vm->has_memory = true;
+	if (gen_chance(g, 400))
+		gather_memory(g, s, vm);
 	for (unsigned k = 0; k < n_vcpus; k++) {
 		struct snap_vcpu *v = &vm->vcpu[k];
 
 		v->id = k;
 		v->tid = 2000 + (pid_t)(i * 100 + k);
-		do
-			v->node = (int)gen_range(g, 0, s->topology.n_nodes - 1);
-		while (!s->topology.node[v->node].has_cpu);
+		if (k && together)
+			v->node = vm->vcpu[0].node;
+		else
+			v->node = gen_cpu_node(g, s);
 		v->run_permille = (unsigned)gen_range(g, 1, 900);
 		for (unsigned n = 0; n < s->topology.n_nodes; n++) {
 			/* where it has hardly any memory, faults are old news, and are not counted
@@ -175,6 +200,7 @@ static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 struct snapshot *gen_snapshot(struct gen *g, unsigned size)
 {
 	struct snapshot *s = snapshot_new();
+	bool full; /* no room to spare: VMs can only change places */
 
 	if (!s)
 		abort();
@@ -188,6 +214,7 @@ struct snapshot *gen_snapshot(struct gen *g, unsigned size)
 		abort();
 	for (unsigned i = 0; i < s->n_vms; i++)
 		gen_vm(g, s, i);
+	full = gen_chance(g, 400);
 	topology_foreach (n, &s->topology) {
 		uint64_t used = 0;
 
@@ -198,8 +225,12 @@ struct snapshot *gen_snapshot(struct gen *g, unsigned size)
 					s->node[n].busy_permille += s->vm[i].vcpu[k].run_permille;
 		}
 		s->node[n].mem_free_bytes =
-			s->topology.node[n].has_memory ? gen_range(g, 0, 8192) << 20 : 0;
+			s->topology.node[n].has_memory && !full ? gen_range(g, 0, 8192) << 20 : 0;
 		s->node[n].mem_total_bytes = used + s->node[n].mem_free_bytes;
+		/* others keep its CPUs busy */
+		if (full)
+			s->node[n].busy_permille = MAX2(s->node[n].busy_permille,
+				1000 * idset_count(&s->topology.node[n].cpus));
 	}
 	return s;
 }
