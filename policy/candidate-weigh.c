@@ -229,6 +229,7 @@ void candidate_weigh(const struct snapshot *s, const struct settings *set, const
 	c->vm = vm;
 	c->home = h->home < 0 ? -1 : topology_index(&s->topology, (unsigned)h->home);
 	c->refused_node = -1;
+	c->bar = 1;
 	take_shares(s, c);
 	take_demand(s, c);
 	order_nodes(s, c);

@@ -205,7 +205,7 @@ static void choose_split(const struct candidate_room *room, struct candidate_vm 
 /* The least gain asked of node @n: more without data, unless it is the VM's home already. */
 long candidate_least_gain(const struct candidate_room *room, const struct candidate_vm *c, int n)
 {
-	return (long)room->set->improvement *
+	return (long)room->set->improvement * (long)c->bar *
 	       (c->blind && (c->home < 0 || n != c->home) ? room->set->blind_factor : 1);
 }
 

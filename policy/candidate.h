@@ -22,6 +22,7 @@ struct candidate_vm {
 	bool known;                /* now is valid */
 	bool grouped;              /* placed by group faults */
 	bool blind;                /* by where pages lie */
+	unsigned bar;              /* so many times the usual improvement is asked (trial.h) */
 	char why[REASON_TEXT_MAX]; /* why not open */
 
 	/* permille, by node index */

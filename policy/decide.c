@@ -92,6 +92,7 @@ static void settle_wish(const struct snapshot *s, const struct settings *set,
 	uint64_t key = wish_key(s, vm, p);
 	unsigned id = s->topology.node[p->target].id;
 	uint64_t since = h->changed_ns ? s->time_ns - h->changed_ns : 0;
+	uint64_t cooldown = set->cooldown_ns * trial_bar(&h->trial);
 	bool cool, persistent;
 
 	h->wish_windows = h->wish == key ? h->wish_windows + 1 : 1;
@@ -99,7 +100,7 @@ static void settle_wish(const struct snapshot *s, const struct settings *set,
 	persistent = reason_gate(&p->reason, "persistence", "windows", h->wish_windows,
 		set->persistence_windows, h->wish_windows >= set->persistence_windows);
 	cool = reason_gate(&p->reason, "cooldown", "ms", (int64_t)(since / 1000000),
-		(int64_t)(set->cooldown_ns / 1000000), !h->changed_ns || since >= set->cooldown_ns);
+		(int64_t)(cooldown / 1000000), !h->changed_ns || since >= cooldown);
 	p->due = persistent && cool;
 	if (!persistent)
 		reason_say(&p->reason, "watching: wants %s%u (%d -> %d permille), window %u of %u",
@@ -107,7 +108,7 @@ static void settle_wish(const struct snapshot *s, const struct settings *set,
 			h->wish_windows, set->persistence_windows);
 	else if (!cool)
 		reason_say(&p->reason, "cooling down %us: then %s to node %u (%d -> %d permille)",
-			(unsigned)((set->cooldown_ns - since + 999999999) / 1000000000),
+			(unsigned)((cooldown - since + 999999999) / 1000000000),
 			plan_kind_name(p->kind), id, p->now, p->then);
 	else
 		reason_say(&p->reason, "%s to node %u (%d -> %d permille)", plan_kind_name(p->kind),
@@ -260,6 +261,12 @@ static int prepare(const struct snapshot *s, const struct settings *set, struct 
 		p->then = p->now;
 		p->grouped = cands[i].grouped;
 		p->blind = cands[i].blind;
+		if (h->moving)
+			trial_wait(&h->trial, &s->vm[i], s->time_ns);
+		else if (cands[i].known && !cands[i].blind)
+			p->judged = trial_judge(
+				&h->trial, set, &s->vm[i], (int)cands[i].now, s->time_ns);
+		cands[i].bar = trial_bar(&h->trial);
 		if (hands_off(&s->vm[i], h, p)) {
 			cands[i].open = false;
 			h->wish = 0;
@@ -341,8 +348,8 @@ void decide_commit(struct history *history, const struct snapshot *s, unsigned v
 	h->split = p->split;
 	h->changed_ns = now_ns;
 	h->moving = p->move_bytes > 0;
-	h->before = p->now;
-	h->promised = p->then;
+	/* what was decided by pages cannot be judged by faults */
+	trial_begin(&h->trial, &s->vm[vm], p->blind ? -1 : p->now, p->then, now_ns);
 	h->wish = 0;
 	h->wish_windows = 0;
 }

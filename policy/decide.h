@@ -11,6 +11,7 @@
 #include "policy/reason.h"
 #include "policy/settings.h"
 #include "policy/snapshot.h"
+#include "policy/trial.h"
 
 /* What is remembered of a VM from tick to tick. Nodes are *ids* here: indexes may change. */
 struct vm_history {
@@ -27,9 +28,8 @@ struct vm_history {
 	unsigned home_changes;
 	unsigned vcpu_moves;
 	unsigned pulls;
-	bool moving;     /* its memory is on the way: nothing else is decided */
-	int promised;    /* weight promised by the last change, permille; -1 none */
-	int before;      /* weight before it */
+	bool moving; /* its memory is on the way: nothing else is decided */
+	struct trial trial;
 	bool left_alone; /* somebody changed what we had set: hands off until told otherwise */
 	char left_alone_why[SNAPSHOT_TEXT_MAX];
 };
@@ -68,7 +68,8 @@ struct vm_plan {
 	int now;             /* weight of the places it runs on, permille; -1 unknown */
 	int then;            /* what it would become */
 	bool grouped;
-	bool blind; /* decided by where pages lie, without fault data */
+	bool blind;  /* decided by where pages lie, without fault data */
+	bool judged; /* in this tick it was seen what came of the last change: history's trial */
 	struct reason reason;
 };
 

@@ -14,8 +14,11 @@ struct settings {
 	unsigned blind_factor;
 	unsigned persistence_windows; /* a wish must hold for so many windows in a row */
 	uint64_t cooldown_ns;         /* between two changes of one VM's home */
-	unsigned home_bonus;          /* a VM that has a home leaves it only for so much more */
-	unsigned copy_cost;           /* permille charged for copying *all* of a VM's memory */
+	/* A change is judged when so much time and so many windows with faults have gone by */
+	uint64_t settle_ns;
+	unsigned settle_windows;
+	unsigned home_bonus;    /* a VM that has a home leaves it only for so much more */
+	unsigned copy_cost;     /* permille charged for copying *all* of a VM's memory */
 	unsigned group_shared;  /* permille of shared faults from which on a VM is one group */
 	unsigned cpu_pct;       /* kernel numa_classify(): 112, room is capacity*100 > load*112 */
 	uint64_t reserve_bytes; /* memory that stays free on every node, at least this ... */
@@ -30,7 +33,8 @@ struct settings {
 #define SETTINGS_DEFAULT                                                                      \
 	{                                                                                     \
 		.improvement = 30, .margin = 15, .blind_factor = 4, .persistence_windows = 3, \
-		.cooldown_ns = UINT64_C(60000000000), .home_bonus = 60, .copy_cost = 200,     \
+		.cooldown_ns = UINT64_C(60000000000), .home_bonus = 60,                       \
+		.settle_ns = UINT64_C(60000000000), .settle_windows = 4, .copy_cost = 200,    \
 		.group_shared = 10, .cpu_pct = 112, .reserve_bytes = UINT64_C(64) << 20,      \
 		.reserve_permille = 30, .stale_ns = UINT64_C(180000000000),                   \
 		.silent_ns = UINT64_C(60000000000), .warmup_windows = 2,                      \

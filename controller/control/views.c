@@ -192,6 +192,15 @@ static void put_state(
 	put_text(o, "state", text);
 }
 
+/* What the last change was to bring, what came of it, and what follows from that. */
+static void put_trial(struct json_object *o, const struct trial *t)
+{
+	put_known(o, "promised_permille", t ? t->promised : 0, t && t->promised >= 0);
+	put_known(o, "achieved_permille", t ? t->achieved : 0, t && t->judged && !t->open);
+	put_int(o, "broken_promises", t ? t->broken_all : 0);
+	put_int(o, "bar", t ? trial_bar(t) : 1);
+}
+
 static void put_history(struct json_object *o, const struct vm_history *h)
 {
 	struct json_object *home = json_object_new_array();
@@ -202,7 +211,7 @@ static void put_history(struct json_object *o, const struct vm_history *h)
 	put_int(o, "home_changes", h ? h->home_changes : 0);
 	put_int(o, "vcpu_moves", h ? h->vcpu_moves : 0);
 	put_int(o, "pulls", h ? h->pulls : 0);
-	put_known(o, "promised_permille", h ? h->promised : 0, h && h->promised >= 0);
+	put_trial(o, h ? &h->trial : NULL);
 	put_known(o, "changed_ns", h ? (int64_t)h->changed_ns : 0, h && h->changed_ns);
 }
 

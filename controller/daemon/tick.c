@@ -96,6 +96,26 @@ static void log_warnings(struct daemon *d, const struct observed *o)
 	}
 }
 
+/* What came of changes that were made a while ago. */
+static void log_outcomes(struct daemon *d, const struct snapshot *s, const struct plan *p)
+{
+	for (unsigned i = 0; i < s->n_vms; i++) {
+		const struct vm_history *h = history_get(&d->history, &s->vm[i]);
+
+		if (!p->vm[i].judged || !h)
+			continue;
+		if (h->trial.kept)
+			log_info("VM '%s': promised %d permille, has %d", s->vm[i].name,
+				h->trial.promised, h->trial.achieved);
+		else
+			log_warning(
+				"VM '%s': promised %d permille, has only %d: its next move must gain "
+				"%u times as much and waits as many times as long",
+				s->vm[i].name, h->trial.promised, h->trial.achieved,
+				trial_bar(&h->trial));
+	}
+}
+
 static void publish(struct daemon *d, struct collect *c)
 {
 	const struct snapshot *old = d->snapshot;
@@ -113,6 +133,7 @@ static void publish(struct daemon *d, struct collect *c)
 		log_err("out of memory while deciding, keeping the last plan");
 		return;
 	}
+	log_outcomes(d, c->snapshot, &plan);
 	plan_clear(&d->plan);
 	d->plan = plan;
 	snapshot_free(d->snapshot);
