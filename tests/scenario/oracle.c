@@ -4,13 +4,14 @@
  * kernel directly and without a line of the daemon's code. What is touched how often is known from
  * the guest's own counts; putting both together is the scenario runner's work.
  *
- *   numaherd-oracle INTERVAL_MS SAMPLES VM:PID:RAM_BYTES[:START+BYTES]... ...
+ *   numaherd-oracle INTERVAL_MS SAMPLES VM:PID:RAM_BYTES:TID[,TID]...[:START+BYTES]... ...
+ *
+ * The TIDs are those of vCPU 0, 1, ...: not every QEMU names its threads.
  *
  * Prints one JSON object a line: the monotonic time, the kernel's migration counters, and per VM
  * for "ram" and each region the pages by node, and per vCPU the CPUs it was seen on in this
  * interval. SAMPLES 0 goes on until it is killed. A VM whose process is gone is printed as such.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <numaif.h>
@@ -34,7 +35,7 @@ struct region {
 };
 
 struct vcpu {
-	int tid, id;
+	int tid;
 	unsigned seen[CPUS_MAX];
 };
 
@@ -55,13 +56,17 @@ static bool parse_vm(const char *arg, struct vm *vm)
 	memset(vm, 0, sizeof(*vm));
 	if (sscanf(arg, "%63[^:]:%d:%" SCNu64 "%n", vm->name, &vm->pid, &vm->ram_bytes, &used) != 3)
 		return false;
-	for (arg += used; *arg == ':' && vm->n_regions < REGIONS_MAX; arg += used) {
+	arg += used;
+	for (char sep = ':'; *arg == sep && vm->n_vcpus < VCPUS_MAX; arg += 1 + used, sep = ',')
+		if (sscanf(arg + 1, "%d%n", &vm->vcpu[vm->n_vcpus++].tid, &used) != 1)
+			return false;
+	for (; *arg == ':' && vm->n_regions < REGIONS_MAX; arg += used) {
 		struct region *r = &vm->region[vm->n_regions++];
 
 		if (sscanf(arg, ":%" SCNu64 "+%" SCNu64 "%n", &r->start, &r->bytes, &used) != 2)
 			return false;
 	}
-	return *arg == '\0';
+	return *arg == '\0' && vm->n_vcpus > 0;
 }
 
 /* Guest RAM: the one anonymous mapping as large as the guest's memory. */
@@ -85,34 +90,6 @@ static bool find_ram(struct vm *vm)
 	}
 	fclose(f);
 	return vm->ram_start != 0;
-}
-
-static void find_vcpus(struct vm *vm)
-{
-	char path[512], comm[64];
-	struct dirent *e;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", vm->pid);
-	d = opendir(path);
-	vm->n_vcpus = 0;
-	while (d && (e = readdir(d)) && vm->n_vcpus < VCPUS_MAX) {
-		FILE *f;
-		int id;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", vm->pid, e->d_name);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		if (fgets(comm, sizeof(comm), f) && sscanf(comm, "CPU %d/KVM", &id) == 1) {
-			memset(&vm->vcpu[vm->n_vcpus], 0, sizeof(vm->vcpu[0]));
-			vm->vcpu[vm->n_vcpus].id = id;
-			vm->vcpu[vm->n_vcpus++].tid = atoi(e->d_name);
-		}
-		fclose(f);
-	}
-	if (d)
-		closedir(d);
 }
 
 static int cpu_of(int pid, int tid)
@@ -190,7 +167,7 @@ static void print_vm(struct vm *vm)
 	for (int i = 0; i < vm->n_vcpus; i++) {
 		const char *sep = "";
 
-		printf("%s\"%d\":{", i ? "," : "", vm->vcpu[i].id);
+		printf("%s\"%d\":{", i ? "," : "", i);
 		for (int c = 0; c < CPUS_MAX; c++)
 			if (vm->vcpu[i].seen[c]) {
 				printf("%s\"%d\":%u", sep, c, vm->vcpu[i].seen[c]);
@@ -223,7 +200,8 @@ static void look_at_vcpus(struct vm *vms, int n, unsigned interval_ms)
 	pause.tv_sec = (time_t)(each_ns / 1000000000);
 	pause.tv_nsec = (long)(each_ns % 1000000000);
 	for (int i = 0; i < n; i++)
-		find_vcpus(&vms[i]);
+		for (int c = 0; c < vms[i].n_vcpus; c++)
+			memset(vms[i].vcpu[c].seen, 0, sizeof(vms[i].vcpu[c].seen));
 	for (int k = 0; k < LOOKS; k++) {
 		for (int i = 0; i < n; i++)
 			for (int c = 0; c < vms[i].n_vcpus; c++) {
@@ -243,7 +221,7 @@ int main(int argc, char **argv)
 
 	if (n < 1 || n > VMS_MAX) {
 		fprintf(stderr, "usage: numaherd-oracle INTERVAL_MS SAMPLES "
-				"VM:PID:RAM_BYTES[:START+BYTES]...\n");
+				"VM:PID:RAM_BYTES:TID[,TID]...[:START+BYTES]...\n");
 		return 2;
 	}
 	for (int i = 0; i < n; i++)

@@ -17,6 +17,7 @@ echo 'hist:keys=reason:vals=succeeded' > migrate/mm_migrate_pages/trigger
 echo 'hist:keys=pid if nodes != 0' > syscalls/sys_enter_move_pages/trigger
 echo 'hist:keys=pid' > syscalls/sys_enter_sched_setaffinity/trigger
 """ % {"t": TRACE}
+CONFIG = "/srv/numaherd.xml"
 SETTLED = re.compile(r"well placed|left alone|staying|idle")
 
 
@@ -37,6 +38,7 @@ class Run:
     def __init__(self, host, spec, topology_name, binaries, act, progress, length_s=None):
         self.host, self.spec, self.act = host, spec, act
         self.topology = host.topology
+        self.kind = stage.kind_of(spec)
         self.binaries = binaries
         self.progress = progress
         self.length_s = length_s  # None: until settled and quiet
@@ -49,10 +51,11 @@ class Run:
     def prepare(self):
         h = self.host
         h.copy_in(self.binaries, "/srv/")
+        self.kind.begin_run(h)
         stage.wait_ready(h, self.guests)
-        stage.find_threads(h, self.guests)
+        self.find_threads()
         self.progress("letting %d guests run" % len(self.guests))
-        stage.start_guests(h, self.guests, self.topology)
+        stage.start_guests(h, self.kind, self.guests, self.topology)
         self.masks_before = stage.masks(h, self.guests)
         h.run(TRACE_ON)
         self.counts_before = self.counts()
@@ -60,16 +63,29 @@ class Run:
             g.oracle_arg() for g in self.guests), "/srv/oracle.jsonl")
         time.sleep(5)
 
+    def find_threads(self):
+        self.kind.find_threads(self.host, self.guests)
+        for g in self.guests:
+            if sorted(g.tids) != list(range(g.spec["vcpus"])):
+                raise ScenarioError("guest '%s' has %d vCPUs, found are the threads of: %s"
+                                    % (g.name, g.spec["vcpus"], sorted(g.tids)))
+
     def counts(self):
         return {n: truth.counts_of(t) for n, t in stage.consoles(self.host, self.guests).items()}
 
+    def daemon_argv(self):
+        argv = ["/srv/numaherd", "--tick=%d" % self.spec["tick_s"],
+                "--cooldown=%d" % self.spec["cooldown_s"], "--log-level=debug"]
+        if "daemon_config" in self.spec:
+            argv.append("--config=" + CONFIG)
+        return argv + self.spec.get("daemon_flags", []) + ([] if self.act else ["--dry-run"])
+
     def start_daemon(self):
-        flags = "" if self.act else " --dry-run"
+        if "daemon_config" in self.spec:
+            self.host.run("cat > " + CONFIG, input="\n".join(self.spec["daemon_config"] + [""]))
         self.host.run("awk '{printf \"%.0f\", $1 * 1e9}' /proc/uptime > /srv/t0; "
                       "echo 1 > /proc/sys/kernel/numa_balancing")
-        self.daemon_pid = self.host.spawn(
-            "/srv/numaherd --tick=%d --cooldown=%d --log-level=debug%s"
-            % (self.spec["tick_s"], self.spec["cooldown_s"], flags), "/srv/numaherd.log")
+        self.daemon_pid = self.host.spawn(self.daemon_argv(), "/srv/numaherd.log")
         self.t0_ns = int(self.host.run("cat /srv/t0").stdout)
 
     # -- watching
@@ -108,14 +124,14 @@ class Run:
                 if now >= self.length_s:
                     break
                 continue
+            if s and settled_at_tick is not None and self.moves_of(s) != self.settled_counts:
+                settled_at_tick = None
             if s and self.is_settled(s):
                 if settled_at_tick is None:
                     settled_at_tick = s["daemon"]["ticks"]
                     self.settled_counts = self.moves_of(s)
                 if s["daemon"]["ticks"] >= settled_at_tick + self.spec["quiet_ticks"]:
                     break
-            elif settled_at_tick is not None and s and self.moves_of(s) != self.settled_counts:
-                settled_at_tick = None
             if now > self.spec["timeout_s"] + self.spec["quiet_ticks"] * self.spec["tick_s"]:
                 break
         self.settled_at_tick = settled_at_tick
@@ -145,6 +161,8 @@ class Run:
                                          % TRACE).stdout)
         self.masks_after = stage.masks(h, self.guests)
         self.last = self.status() or self.statuses[-1]
+        self.monitors_answer = (self.kind.monitors_answer(h, self.guests)
+                                if self.spec.get("monitors_shared") else None)
         h.run("kill %d; kill -TERM %d; for i in $(seq 100); do kill -0 %d 2>/dev/null || break; "
               "sleep 0.2; done" % (self.oracle_pid, self.daemon_pid, self.daemon_pid),
               check=False, timeout=60)
@@ -157,6 +175,11 @@ class Run:
         g = next(g for g in self.guests if g.name == name)
         return (g.pid in self.moved_pids or any(t in self.set_pids for t in g.tids.values())
                 or self.masks_before[name] != self.masks_after[name])
+
+    def touched_role(self, role):
+        """None: no guest has it."""
+        names = [g.name for g in self.guests if g.role == role]
+        return any(self.touched_by_us(n) for n in names) if names else None
 
     def locality(self, sample):
         return truth.locality_permille(sample, self.touched, self.cpu_node)
@@ -175,6 +198,13 @@ class Run:
     def before_sample(self):
         return [s for s in self.all_samples if s["ns"] <= self.t0_ns][-1]
 
+    def check_measured(self):
+        """A guest of which nothing is known would drop out of the mean, and look well."""
+        for s in [self.before_sample()] + self.all_samples[-5:]:
+            for name, touched in self.touched.items():
+                if truth.locality_permille(s, {name: touched}, self.cpu_node) is None:
+                    raise ScenarioError("the oracle does not know how local guest '%s' was" % name)
+
     def seconds_to(self, permille):
         for s in self.all_samples:
             if s["ns"] > self.t0_ns and (self.locality(s) or 0) >= permille:
@@ -187,6 +217,7 @@ class Run:
         return before[-1] if before else self.before_sample()
 
     def result(self):
+        self.check_measured()
         herd = [(g.name, g.spec["vcpus"], g.ram_bytes) for g in self.guests if g.role != "pinned"]
         nodes = [(i, n[0], n[1] << 20) for i, n in enumerate(self.topology.nodes)]
         fixed = {}
@@ -210,10 +241,8 @@ class Run:
             "best_homes": best[2],
             "vcpu_moves": sum(v["vcpu_moves"] for v in vms.values()),
             "home_changes": {n: v["home_changes"] for n, v in sorted(vms.items())},
-            "touched_pinned_vm": any(self.touched_by_us(g.name) for g in self.guests
-                                     if g.role == "pinned"),
-            "touched_placed_vm": any(self.touched_by_us(g.name) for g in self.guests
-                                     if g.role == "placed"),
+            "touched_pinned_vm": self.touched_role("pinned"),
+            "touched_placed_vm": self.touched_role("placed"),
             "daemon_cpu_ms": self.last["daemon"]["cpu_ns"] // 1000000,
             "daemon_ticks": self.last["daemon"]["ticks"],
             "quiet_ticks": (self.last["daemon"]["ticks"] - self.settled_at_tick
@@ -221,6 +250,7 @@ class Run:
             "watched_seconds": round(self.watched_s, 1),
             "pins_released_on_exit": self.masks_released == self.masks_before,
             "ended_cleanly": self.ended_cleanly,
+            "monitors_answer_others": self.monitors_answer,
             "memory_only_nodes_empty_of_herd": self.memory_only_ok(),
             "balancer": self.spec["balancer"],
             "scheduler": self.spec["scheduler"],
@@ -229,7 +259,12 @@ class Run:
         }
 
     def memory_only_ok(self):
-        """No herded guest has more memory on a node without CPUs than when the run began."""
+        """No herded guest has more memory on a node without CPUs than when the run began.
+
+        None: there are no such nodes.
+        """
+        if all(n[0] for n in self.topology.nodes):
+            return None
         last, first = self.all_samples[-1]["vms"], self.before_sample()["vms"]
         for i, n in enumerate(self.topology.nodes):
             if n[0]:

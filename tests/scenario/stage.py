@@ -7,12 +7,19 @@ import os
 import re
 import shlex
 import time
-import xml.sax.saxutils
 
+import guests_libvirt
+import guests_qemu
 import truth
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DOMAIN = os.path.join(HERE, "../../test-vms/domains/guest.xml")
+# By a scenario's "hypervisor". A kind knows how guests are created, paused, resumed and found; each
+# is a module with ROLES, FILES (what it reads, beside its code) and the same functions.
+KINDS = {"libvirt": guests_libvirt, "qemu": guests_qemu}
+
+
+def kind_of(spec):
+    return KINDS[spec.get("hypervisor", "libvirt")]
 
 
 def cpus_of_node(topology, node):
@@ -28,20 +35,6 @@ def node_of_cpu(topology):
     return lambda cpu: table[cpu]
 
 
-def domain_xml(guest, topology):
-    pins = ""
-    if guest.get("role") == "pinned":
-        pins = "<cputune>%s</cputune>" % "".join(
-            "<vcpupin vcpu='%d' cpuset='%s'/>" % (
-                i, ",".join(map(str, cpus_of_node(topology, node))))
-            for i, node in enumerate(guest["vcpus_on"]))
-    with open(DOMAIN) as f:
-        text = f.read()
-    values = {"name": guest["name"], "mib": str(guest["mib"]), "vcpus": str(guest["vcpus"]),
-              "cmdline": xml.sax.saxutils.escape(guest["cmdline"]), "pins": pins}
-    return re.sub(r"\{(\w+)\}", lambda m: values[m.group(1)], text.split("-->", 2)[2].strip())
-
-
 def stage_of(spec, guests, topology, files, progress):
     """(key, prepare) of a saved state in which the stage is set.
 
@@ -49,9 +42,16 @@ def stage_of(spec, guests, topology, files, progress):
     says, and they are paused: a guest that runs while a machine is saved may not come back.
     files: paths of the guest's image and of the placer.
     """
+    kind = kind_of(spec)
+    for g in guests:
+        if g.get("role", "herded") not in kind.ROLES:
+            raise RuntimeError("guest '%s': guests of this hypervisor cannot be '%s'"
+                               % (g["name"], g["role"]))
     h = hashlib.sha256(json.dumps([spec["balancer"], spec["scheduler"], guests],
                                   sort_keys=True).encode())
-    for path in (files["guest"], os.path.join(HERE, "placer.c"), os.path.abspath(__file__), DOMAIN):
+    # a change in another kind makes no new stage of this one
+    for path in (files["guest"], os.path.join(HERE, "placer.c"), os.path.abspath(__file__),
+                 kind.__file__, *kind.FILES):
         with open(path, "rb") as f:
             h.update(f.read())
 
@@ -61,17 +61,17 @@ def stage_of(spec, guests, topology, files, progress):
         machine.run("echo 0 > /proc/sys/kernel/numa_balancing")
         # before the guests are: a thread takes its first scan period over when it is made
         set_knobs(machine, spec)
+        kind.prepare_host(machine)
         made = [Guest(g) for g in guests]
         for i, g in enumerate(made):
             progress("creating guest %d of %d, '%s' (once)" % (i + 1, len(made), g.name))
-            machine.run("cat > /srv/%s.xml" % g.name, input=domain_xml(g.spec, topology))
-            machine.run("virsh -q create /srv/%s.xml" % g.name, timeout=120)
+            kind.create(machine, g.spec, topology)
         wait_ready(machine, made)
-        find_threads(machine, made)
+        kind.find_threads(machine, made)
         progress("placing their memory (once)")
         place_memory(machine, made)
-        machine.run("for g in %s; do virsh -q suspend $g; done; sync; sleep 1"
-                    % " ".join(g.name for g in made))
+        kind.pause(machine, made)
+        machine.run("sync; sleep 1")
 
     return h.hexdigest()[:16], prepare
 
@@ -89,7 +89,9 @@ class Guest:
         self.ram_bytes = spec["mib"] << 20
 
     def oracle_arg(self):
-        return "%s:%d:%d" % (self.name, self.pid, self.ram_bytes) + "".join(
+        return "%s:%d:%d:%s" % (
+            self.name, self.pid, self.ram_bytes,
+            ",".join(str(tid) for _, tid in sorted(self.tids.items()))) + "".join(
             ":%d+%d" % (start, size) for _, start, size in self.regions)
 
 
@@ -118,26 +120,13 @@ def wait_ready(host, guests, deadline_s=60):
         g.regions = truth.regions_of(logs[g.name])
 
 
-def find_threads(host, guests):
-    out = host.run("""for g in %s; do p=$(cat /run/libvirt/qemu/$g.pid); echo "$g $p"
-        for t in /proc/$p/task/*; do echo "$g ${t##*/} $(cat $t/comm)"; done; done"""
-                   % " ".join(g.name for g in guests)).stdout
-    by_name = {g.name: g for g in guests}
-    for line in out.splitlines():
-        f = line.split()
-        if len(f) == 2:
-            by_name[f[0]].pid = int(f[1])
-        elif len(f) == 4 and f[2] == "CPU":
-            by_name[f[0]].tids[int(f[3].partition("/")[0])] = int(f[1])
-
-
 def place_memory(host, guests):
     host.run("set -e\n" + "\n".join("/srv/numaherd-placer %d %d %s" % (
         g.pid, g.ram_bytes, " ".join("%s=%d" % s for s in sorted(g.spec["memory"].items())))
         for g in guests), timeout=240)
 
 
-def start_guests(host, guests, topology):
+def start_guests(host, kind, guests, topology):
     """Lets the paused guests run on, each vCPU first where the scenario says; then it is free."""
     all_cpus = "0-%d" % (sum(n[0] for n in topology.nodes) - 1)
     put, free = [], []
@@ -150,10 +139,9 @@ def start_guests(host, guests, topology):
             free.append("taskset -pc %s %d >/dev/null" % (all_cpus, g.tids[vcpu]))
         if g.role == "placed":
             # its administrator's cgroup keeps it where it is well placed; nobody has pinned a vCPU
-            put.append("echo %s > /sys/fs/cgroup/machine.slice/machine-qemu*x2d%s.scope/cpuset.cpus"
-                       % (",".join(map(str, cpus_of_node(topology, g.spec["vcpus_on"][0]))), g.name))
-    resume = "for g in %s; do virsh -q resume $g; done" % " ".join(g.name for g in guests)
-    host.run("set -e\n" + "\n".join(put + [resume, "sleep 2"] + free))
+            put.append("echo %s > %s/cpuset.cpus" % (
+                ",".join(map(str, cpus_of_node(topology, g.spec["vcpus_on"][0]))), kind.cgroup(g)))
+    host.run("set -e\n" + "\n".join(put + [kind.resume_command(guests), "sleep 2"] + free))
 
 
 def set_knobs(host, spec):
