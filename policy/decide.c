@@ -60,8 +60,9 @@ static bool hands_off(const struct snap_vm *vm, const struct vm_history *h, stru
 	}
 	if (!reason_gate(
 		    r, "condition", "", vm->condition, VM_RUNNING, vm->condition == VM_RUNNING)) {
-		reason_say(r, vm->condition == VM_PAUSED ? "waiting: the VM is paused"
-							 : "waiting: a libvirt job has the VM");
+		reason_say(r, vm->condition == VM_PAUSED
+				      ? "waiting: the VM is paused"
+				      : "waiting: it is migrating or being saved");
 		return true;
 	}
 	if (!reason_gate(r, "in-flight", "", h->moving, 0, !h->moving)) {

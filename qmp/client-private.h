@@ -36,12 +36,22 @@ struct qmp {
 	uint64_t backoff_ns;
 
 	/* Callbacks may do anything, so whoever has called one looks at these before going on. */
-	unsigned inside;     /* our own functions on the stack */
+	unsigned inside;     /* our own functions on the stack: it must not be freed yet */
+	bool processing;     /* qmp_process() is on the stack */
 	uint64_t generation; /* counts connections; another one: what was at hand is gone */
 	bool doomed;         /* qmp_free() was called in a callback */
 };
 
+/* client.c */
+
+/* Keeps a connection that a callback frees until it is released. */
+void qmp_client_hold(struct qmp *q);
+void qmp_client_release(struct qmp *q);
+
 /* conversation.c */
+
+/* A time @ns after @now_ns; QMP_NEVER if that is beyond the end of time. */
+uint64_t qmp_conversation_after(uint64_t now_ns, uint64_t ns);
 
 /* Asserts that the table in client.h allows it. */
 void qmp_conversation_set_state(struct qmp *q, enum qmp_state state);

@@ -55,12 +55,12 @@ static void really_free(struct qmp *q)
 	free(q);
 }
 
-static void enter(struct qmp *q)
+void qmp_client_hold(struct qmp *q)
 {
 	q->inside++;
 }
 
-static void leave(struct qmp *q)
+void qmp_client_release(struct qmp *q)
 {
 	if (--q->inside == 0 && q->doomed)
 		really_free(q);
@@ -91,12 +91,12 @@ struct qmp *qmp_free(struct qmp *q)
 {
 	if (!q || q->doomed)
 		return NULL;
-	enter(q);
+	qmp_client_hold(q);
 	q->config.on_state = NULL; /* who frees it need not be told */
 	q->config.on_event = NULL;
+	q->doomed = true; /* from here on nobody can connect it again */
 	qmp_disconnect(q);
-	q->doomed = true;
-	leave(q);
+	qmp_client_release(q);
 	return NULL;
 }
 
@@ -113,10 +113,10 @@ static void start(struct qmp *q, uint64_t now_ns)
 	qmp_conversation_close(q);
 	generation = q->generation;
 	q->next_try_ns = now_ns;
-	q->connect_end_ns = now_ns + q->config.connect_timeout_ns;
+	q->connect_end_ns = qmp_conversation_after(now_ns, q->config.connect_timeout_ns);
 	qmp_conversation_set_state(q, QMP_CONNECTING);
 	qmp_conversation_tell_state(q);
-	if (q->generation == generation)
+	if (q->generation == generation && q->state == QMP_CONNECTING)
 		qmp_conversation_try(q, now_ns);
 }
 
@@ -133,10 +133,10 @@ int qmp_connect(struct qmp *q, const char *path, uint64_t now_ns)
 	free(q->path);
 	q->path = copy;
 	q->backoff_ns = q->config.reconnect_min_ns;
-	enter(q);
+	qmp_client_hold(q);
 	start(q, now_ns);
 	r = q->state == QMP_BROKEN ? q->error.code : 0;
-	leave(q);
+	qmp_client_release(q);
 	return r;
 }
 
@@ -148,10 +148,10 @@ int qmp_connect_transport(struct qmp *q, const struct qmp_transport *transport, 
 	}
 	free(q->path);
 	q->path = NULL;
-	enter(q);
+	qmp_client_hold(q);
 	qmp_conversation_close(q);
 	qmp_conversation_begin(q, transport, now_ns);
-	leave(q);
+	qmp_client_release(q);
 	return 0;
 }
 
@@ -162,7 +162,7 @@ void qmp_disconnect(struct qmp *q)
 
 	if (q->state == QMP_DISCONNECTED)
 		return;
-	enter(q);
+	qmp_client_hold(q);
 	qmp_conversation_close(q);
 	generation = q->generation;
 	qmp_conversation_set_state(q, QMP_DISCONNECTED);
@@ -170,7 +170,7 @@ void qmp_disconnect(struct qmp *q)
 	qmp_conversation_end_calls(q, QMP_E_CANCELLED, &err);
 	if (q->generation == generation)
 		qmp_conversation_tell_state(q);
-	leave(q);
+	qmp_client_release(q);
 }
 
 int qmp_fd(const struct qmp *q)
@@ -261,7 +261,10 @@ int qmp_process(struct qmp *q, short revents, uint64_t now_ns)
 	struct qmp_error err;
 	int r = 0;
 
-	enter(q);
+	if (q->processing) /* from within a callback: the call that is under way goes on anyhow */
+		return 0;
+	q->processing = true;
+	qmp_client_hold(q);
 	if (q->state == QMP_CONNECTING && q->next_try_ns <= now_ns)
 		qmp_conversation_try(q, now_ns);
 	if (q->open && (revents & (POLLIN | POLLHUP | POLLERR)))
@@ -273,7 +276,8 @@ int qmp_process(struct qmp *q, short revents, uint64_t now_ns)
 		qmp_conversation_break(q, &err, now_ns);
 	}
 	look_at_clock(q, now_ns);
-	leave(q);
+	q->processing = false;
+	qmp_client_release(q);
 	return r;
 }
 
@@ -318,7 +322,7 @@ int qmp_execute(struct qmp *q, const char *command, struct json_object *argument
 {
 	struct pending_call call = {
 		.id = q->next_id,
-		.deadline_ns = timeout_ns ? now_ns + timeout_ns : QMP_NEVER,
+		.deadline_ns = timeout_ns ? qmp_conversation_after(now_ns, timeout_ns) : QMP_NEVER,
 		.fn = fn,
 		.userdata = userdata,
 	};
@@ -360,8 +364,8 @@ bool qmp_cancel(struct qmp *q, uint64_t id)
 	fn = call->fn;
 	call->fn = NULL;
 	qmp_error_set(&err, QMP_E_CANCELLED, "the command was cancelled by its user");
-	enter(q);
+	qmp_client_hold(q);
 	fn(call->userdata, q, QMP_E_CANCELLED, NULL, &err);
-	leave(q);
+	qmp_client_release(q);
 	return true;
 }

@@ -13,10 +13,10 @@
  * QEMU is not trusted: whatever it sends ends in a callback or in the state `broken`, with bounded
  * memory.
  *
- *   state         fd    receives          sends             timer          goes on to
- *   ------------  ----  ----------------  ----------------  -------------
- * --------------------------- disconnected  -     -                 -                 - connecting,
- * greeting connecting    -     -                 -                 next try, end  greeting, broken
+ *   state         fd    receives          sends             timers         goes on to
+ *   ------------  ----  ----------------  ----------------  -------------  --------------------
+ *   disconnected  -     -                 -                 -              connecting, greeting
+ *   connecting    -     -                 -                 next try, end  greeting, broken
  *   greeting      open  events, greeting  -                 greeting       negotiating, broken
  *   negotiating   open  events, reply     qmp_capabilities  greeting       ready, broken
  *   ready         open  events, replies   commands          commands       broken
@@ -101,8 +101,9 @@ short qmp_wanted(const struct qmp *q);
 uint64_t qmp_deadline_ns(const struct qmp *q);
 /*
  * Takes what has come, sends what waits, ends what is late.
- * @revents: poll's, 0 if only time has passed.
- * Returns 0 (look at qmp_state_of() for the peer's sins) or -ENOMEM (then the state is broken).
+ * @revents: poll's, 0 if only time has passed. Reads at most 1 MiB, then others' turn has come;
+ * what is left is there at the next poll. Returns 0 (look at qmp_state_of() for the peer's sins) or
+ * -ENOMEM (then the state is broken).
  */
 int qmp_process(struct qmp *q, short revents, uint64_t now_ns);
 

@@ -14,7 +14,7 @@
 #include "qmp/message.h"
 
 #define READ_BYTES ((size_t)64 << 10)
-#define READS_MAX 64u /* in one go: others wait for the loop, too */
+#define READS_MAX 16u /* in one go: others wait for the loop, too */
 #define RETRY_NS (UINT64_C(50) * 1000000)
 
 void qmp_conversation_set_state(struct qmp *q, enum qmp_state state)
@@ -42,6 +42,11 @@ void qmp_conversation_tell_state(struct qmp *q)
 {
 	if (q->config.on_state)
 		q->config.on_state(q->config.userdata, q, q->state);
+}
+
+uint64_t qmp_conversation_after(uint64_t now_ns, uint64_t ns)
+{
+	return ns < QMP_NEVER - now_ns ? now_ns + ns : QMP_NEVER;
 }
 
 void qmp_conversation_close(struct qmp *q)
@@ -82,8 +87,8 @@ void qmp_conversation_break(struct qmp *q, const struct qmp_error *why, uint64_t
 	q->counters.breaks++;
 	qmp_conversation_close(q);
 	if (q->path && q->config.reconnect_min_ns) {
-		q->reconnect_ns = now_ns + q->backoff_ns;
-		q->backoff_ns *= 2;
+		q->reconnect_ns = qmp_conversation_after(now_ns, q->backoff_ns);
+		q->backoff_ns = qmp_conversation_after(q->backoff_ns, q->backoff_ns);
 		if (q->backoff_ns > q->config.reconnect_max_ns)
 			q->backoff_ns = q->config.reconnect_max_ns;
 	}
@@ -114,7 +119,7 @@ void qmp_conversation_try(struct qmp *q, uint64_t now_ns)
 void qmp_conversation_begin(struct qmp *q, const struct qmp_transport *transport, uint64_t now_ns)
 {
 	q->next_try_ns = q->connect_end_ns = QMP_NEVER;
-	q->handshake_end_ns = now_ns + q->config.greeting_timeout_ns;
+	q->handshake_end_ns = qmp_conversation_after(now_ns, q->config.greeting_timeout_ns);
 	q->transport = *transport;
 	q->open = true;
 	q->error = (struct qmp_error){0};
@@ -315,7 +320,7 @@ static int drain(struct qmp *q, uint64_t now_ns)
 	if (!qmp_frame_partial(&q->frame))
 		q->message_end_ns = QMP_NEVER;
 	else if (q->message_end_ns == QMP_NEVER)
-		q->message_end_ns = now_ns + q->config.message_timeout_ns;
+		q->message_end_ns = qmp_conversation_after(now_ns, q->config.message_timeout_ns);
 	return 0;
 }
 

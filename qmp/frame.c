@@ -32,6 +32,16 @@ void qmp_frame_deinit(struct frame *f)
 	*f = (struct frame){0};
 }
 
+/* An empty buffer that has become large. */
+static void give_back(struct frame *f)
+{
+	if (f->size <= FRAME_KEPT_MAX)
+		return;
+	free(f->buf);
+	f->buf = NULL;
+	f->size = 0;
+}
+
 static void begin_message(struct frame *f)
 {
 	f->depth = f->values = f->containers = 0;
@@ -41,6 +51,7 @@ static void begin_message(struct frame *f)
 void qmp_frame_reset(struct frame *f)
 {
 	f->start = f->scanned = f->end = 0;
+	give_back(f);
 	begin_message(f);
 }
 
@@ -51,11 +62,7 @@ int qmp_frame_room(struct frame *f, char **ret_at, size_t *ret_room)
 
 	if (f->start == f->end) {
 		f->start = f->scanned = f->end = 0;
-		if (f->size > FRAME_KEPT_MAX) {
-			free(f->buf);
-			f->buf = NULL;
-			f->size = 0;
-		}
+		give_back(f);
 	}
 	if (f->end == f->size && f->start) {
 		memmove(f->buf, f->buf + f->start, f->end - f->start);
@@ -137,24 +144,21 @@ static size_t skip_plain(const char *buf, size_t at, size_t end)
 static int scan_string(struct frame *f, struct qmp_error *err)
 {
 	while (f->scanned < f->end) {
+		bool escaped = f->escaped;
 		unsigned char c;
 
-		if (f->escaped) {
-			f->escaped = false;
-		} else {
+		if (!escaped)
 			f->scanned = skip_string(f->buf, f->scanned, f->end);
-			if (f->scanned == f->end)
-				return 0;
-		}
+		if (f->scanned == f->end)
+			return 0;
 		c = (unsigned char)f->buf[f->scanned];
 		if (c < ' ')
 			return qmp_error_set(
 				err, QMP_E_SYNTAX, "not JSON: byte 0x%02x inside a string", c);
-		/* an escaped quote does not come here: only the byte after it does */
 		f->scanned++;
-		if (c == '\\') {
-			f->escaped = true;
-		} else if (c == '"') {
+		/* what follows a backslash ends nothing, be it a quote or another backslash */
+		f->escaped = !escaped && c == '\\';
+		if (!escaped && c == '"') {
 			f->in_string = false;
 			return 0;
 		}

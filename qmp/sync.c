@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <time.h>
 
+#include "qmp/client-private.h"
+
 #define LONGEST_WAIT_NS (UINT64_C(3600) * 1000000000)
 
 uint64_t qmp_sync_now_ns(void)
@@ -40,17 +42,49 @@ static int turn(struct qmp *q, uint64_t until_ns)
 	return qmp_process(q, p.revents, qmp_sync_now_ns());
 }
 
+/* What a connection that is not there any more ended with. */
+static int how_it_ended(const struct qmp *q, struct qmp_error *err)
+{
+	if (qmp_state_of(q) != QMP_BROKEN)
+		return qmp_error_set(err, QMP_E_CANCELLED, "the connection was ended by its user");
+	if (err)
+		*err = *qmp_last_error(q);
+	return qmp_last_error(q)->code;
+}
+
+static bool is_over(const struct qmp *q)
+{
+	return qmp_state_of(q) == QMP_BROKEN || qmp_state_of(q) == QMP_DISCONNECTED;
+}
+
 static int wait_ready(struct qmp *q, struct qmp_error *err)
 {
 	int r = 0;
 
-	while (r == 0 && qmp_state_of(q) != QMP_READY && qmp_state_of(q) != QMP_BROKEN)
+	while (r == 0 && qmp_state_of(q) != QMP_READY && !is_over(q))
 		r = turn(q, QMP_NEVER);
 	if (r < 0 || qmp_state_of(q) == QMP_READY)
 		return r;
-	if (err)
-		*err = *qmp_last_error(q);
-	return qmp_last_error(q)->code;
+	return how_it_ended(q, err);
+}
+
+/* Waits for a connection that was just begun; a callback may free it meanwhile. */
+static int open_held(struct qmp *q, int began, struct qmp **ret, struct qmp_error *err)
+{
+	bool freed;
+	int r = began;
+
+	if (r >= 0)
+		r = wait_ready(q, err);
+	freed = q->doomed;
+	if (freed && r == 0)
+		r = qmp_error_set(err, QMP_E_CANCELLED, "the connection was freed by its user");
+	if (r != 0 && !freed)
+		qmp_free(q);
+	qmp_client_release(q);
+	if (r == 0)
+		*ret = q;
+	return r;
 }
 
 int qmp_sync_open(
@@ -61,15 +95,8 @@ int qmp_sync_open(
 
 	if (r < 0)
 		return r;
-	r = qmp_connect(q, path, qmp_sync_now_ns());
-	if (r >= 0)
-		r = wait_ready(q, err);
-	if (r != 0) {
-		qmp_free(q);
-		return r;
-	}
-	*ret = q;
-	return 0;
+	qmp_client_hold(q);
+	return open_held(q, qmp_connect(q, path, qmp_sync_now_ns()), ret, err);
 }
 
 int qmp_sync_open_transport(const struct qmp_transport *transport, const struct qmp_config *config,
@@ -82,14 +109,8 @@ int qmp_sync_open_transport(const struct qmp_transport *transport, const struct 
 		transport->close(transport->t);
 		return r;
 	}
-	qmp_connect_transport(q, transport, qmp_sync_now_ns());
-	r = wait_ready(q, err);
-	if (r != 0) {
-		qmp_free(q);
-		return r;
-	}
-	*ret = q;
-	return 0;
+	qmp_client_hold(q);
+	return open_held(q, qmp_connect_transport(q, transport, qmp_sync_now_ns()), ret, err);
 }
 
 struct answer {
@@ -118,16 +139,22 @@ int qmp_sync_execute(struct qmp *q, const char *command, struct json_object *arg
 	uint64_t id;
 	int r;
 
+	if (q->processing)
+		return -EDEADLK;
+	qmp_client_hold(q);
 	r = qmp_execute(
 		q, command, arguments, timeout_ns, qmp_sync_now_ns(), 0, on_answer, &a, &id);
 	if (r > 0)
-		return qmp_error_set(err, r, "%s was not sent: %s", command,
+		qmp_error_set(err, r, "%s was not sent: %s", command,
 			r == QMP_E_STATE ? "the connection is not ready"
 					 : "the peer does not take what waits");
 	while (r == 0 && !a.done)
 		r = turn(q, QMP_NEVER);
-	if (!a.done)
+	if (r <= 0 && !a.done)
 		qmp_cancel(q, id); /* it must not write to this stack frame any more */
+	qmp_client_release(q);
+	if (r > 0)
+		return r;
 	if (r < 0) {
 		json_object_put(a.ret);
 		return r;
@@ -147,18 +174,20 @@ int qmp_sync_execute(struct qmp *q, const char *command, struct json_object *arg
 int qmp_sync_wait(struct qmp *q, uint64_t timeout_ns, bool (*enough)(void *userdata),
 	void *userdata, struct qmp_error *err)
 {
-	uint64_t now = qmp_sync_now_ns();
-	uint64_t until = timeout_ns < QMP_NEVER - now ? now + timeout_ns : QMP_NEVER;
+	uint64_t until = qmp_conversation_after(qmp_sync_now_ns(), timeout_ns);
+	bool done = false;
 	int r = 0;
 
-	while (r == 0 && qmp_state_of(q) != QMP_BROKEN && qmp_state_of(q) != QMP_DISCONNECTED) {
-		if ((enough && enough(userdata)) || qmp_sync_now_ns() >= until)
-			return 0;
-		r = turn(q, until);
+	if (q->processing)
+		return -EDEADLK;
+	qmp_client_hold(q);
+	while (r == 0 && !done && !is_over(q)) {
+		done = (enough && enough(userdata)) || qmp_sync_now_ns() >= until;
+		if (!done)
+			r = turn(q, until);
 	}
-	if (r < 0)
-		return r;
-	if (err)
-		*err = *qmp_last_error(q);
-	return qmp_last_error(q)->code;
+	if (r == 0 && !done)
+		r = how_it_ended(q, err);
+	qmp_client_release(q);
+	return r;
 }

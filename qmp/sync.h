@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocking convenience for programs without an event loop. Uses CLOCK_MONOTONIC and poll().
+ * Blocking convenience for programs without an event loop. Uses CLOCK_MONOTONIC and poll(). From
+ * within a callback of the same connection these return -EDEADLK. A connection that its callbacks
+ * end or free meanwhile gives QMP_E_CANCELLED.
  */
 #pragma once
 

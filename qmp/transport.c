@@ -17,6 +17,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "qmp/client.h"
+#include "qmp/frame.h"
+
 #define CALL_BYTES_MAX ((size_t)16 << 20) /* of a command or of replies that wait */
 
 /* Sockets: the fd is the state. */
@@ -109,6 +112,8 @@ int qmp_transport_unix(const char *path, struct qmp_transport *ret, struct qmp_e
 	size_t len = strlen(path);
 	int fd, r;
 
+	if (!len) /* the kernel takes that for something else */
+		return qmp_error_set(err, QMP_E_NOT_FOUND, "a socket without a name");
 	if (len >= sizeof(address.sun_path))
 		return qmp_error_set(err, QMP_E_PATH_TOO_LONG,
 			"%.64s...: %zu bytes, a socket's path has at most %zu", path, len,
@@ -180,14 +185,12 @@ static int add_reply_object(struct calls *c, struct json_object *reply)
 	return text ? add_reply(c, text) : -ENOMEM;
 }
 
-/* What the call failed of, as the error reply that QEMU would have sent. */
-static int add_failure(struct calls *c, int result, struct json_object *id)
+/* An error reply, as QEMU would have sent one. */
+static int add_error(struct calls *c, const char *desc, struct json_object *id)
 {
 	struct json_object *reply = json_object_new_object(), *error = json_object_new_object();
-	char desc[80];
 	int r;
 
-	snprintf(desc, sizeof(desc), "the monitor cannot be reached: %s", qmp_result_name(result));
 	json_object_object_add(error, "class", json_object_new_string("GenericError"));
 	json_object_object_add(error, "desc", json_object_new_string(desc));
 	json_object_object_add(reply, "error", error);
@@ -197,9 +200,44 @@ static int add_failure(struct calls *c, int result, struct json_object *id)
 	return r;
 }
 
+static int add_failure(struct calls *c, int result, struct json_object *id)
+{
+	char desc[80];
+
+	snprintf(desc, sizeof(desc), "the monitor cannot be reached: %s", qmp_result_name(result));
+	return add_error(c, desc, id);
+}
+
+/* With the limits that a socket's messages have. Returns 0, the frame's conditions, or -ENOMEM. */
+static int parse_reply(const char *text, struct json_object **ret, struct qmp_error *err)
+{
+	struct frame f;
+	size_t len = strlen(text), room, done = 0;
+	char *at;
+	int r;
+
+	*ret = NULL;
+	r = qmp_frame_init(&f, QMP_MESSAGE_BYTES_DEFAULT, QMP_DEPTH_DEFAULT);
+	while (r == 0 && !*ret && done < len) {
+		r = qmp_frame_room(&f, &at, &room);
+		if (r < 0)
+			break;
+		room = room < len - done ? room : len - done;
+		memcpy(at, text + done, room);
+		qmp_frame_filled(&f, room);
+		done += room;
+		r = qmp_frame_next(&f, ret, err);
+	}
+	qmp_frame_deinit(&f);
+	if (r == 0 && !*ret)
+		r = qmp_error_set(err, QMP_E_SYNTAX, "a reply that is not a whole JSON object");
+	return r;
+}
+
 static int hand_on(struct calls *c, struct json_object *command, struct json_object *id)
 {
 	struct json_object *reply;
+	struct qmp_error err;
 	char *text = NULL;
 	int r;
 
@@ -211,15 +249,15 @@ static int hand_on(struct calls *c, struct json_object *command, struct json_obj
 		return -EPIPE;
 	if (r > 0)
 		return add_failure(c, r, id);
-	reply = json_tokener_parse(text);
-	if (json_object_is_type(reply, json_type_object)) {
-		json_object_object_add(reply, "id", json_object_get(id));
-		r = add_reply_object(c, reply);
-	} else {
-		r = add_reply(c, text); /* the client knows what to say to that */
-	}
-	json_object_put(reply);
+	r = parse_reply(text, &reply, &err);
 	free(text);
+	if (r < 0)
+		return r;
+	if (r > 0) /* the command is answered all the same, and at once */
+		return add_error(c, err.text, id);
+	json_object_object_add(reply, "id", json_object_get(id));
+	r = add_reply_object(c, reply);
+	json_object_put(reply);
 	return r;
 }
 

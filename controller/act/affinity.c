@@ -24,6 +24,7 @@ int affinity_set(const struct hostfs *fs, affinity_fn set, const struct affinity
 	const struct idset *cpus, char *why)
 {
 	struct thread_stat process, st;
+	int error;
 
 	if (thread_stat_read(fs, thread->pid, 0, &process) != 0 ||
 		process.start_ticks != thread->start_ticks ||
@@ -33,6 +34,7 @@ int affinity_set(const struct hostfs *fs, affinity_fn set, const struct affinity
 	}
 	if (set(thread->tid, sizeof(cpus->word), cpus->word) == 0)
 		return 0;
-	snprintf(why, SNAPSHOT_TEXT_MAX, "sched_setaffinity: %s", strerror(errno));
-	return errno == ESRCH ? AFFINITY_E_GONE : AFFINITY_E_REFUSED;
+	error = errno;
+	snprintf(why, SNAPSHOT_TEXT_MAX, "sched_setaffinity: %s", strerror(error));
+	return error == ESRCH ? AFFINITY_E_GONE : AFFINITY_E_REFUSED;
 }

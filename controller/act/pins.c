@@ -56,7 +56,9 @@ static struct pins_vcpu *vcpu_of(const struct pins_vm *e, unsigned id)
 
 bool pins_know(const struct pins_vm *e, unsigned id)
 {
-	return vcpu_of(e, id) != NULL;
+	const struct pins_vcpu *c = vcpu_of(e, id);
+
+	return c && c->asked_for;
 }
 
 int pins_ask(struct pins *p, const struct snap_vm *vm, unsigned id, const struct idset *original,

@@ -25,7 +25,8 @@ struct pins_vm {
 	bool pending;           /* a call is under way: readings mean nothing */
 	uint64_t settled_ns;    /* when the last call ended: older readings mean nothing */
 	unsigned reapplied;
-	unsigned reverted; /* times somebody had undone our mask */
+	unsigned adoptions_failed; /* of vCPUs that were plugged in */
+	unsigned reverted;         /* times somebody had undone our mask */
 };
 
 struct pins {
@@ -41,7 +42,7 @@ struct pins_vm *pins_find(struct pins *p, const char *uuid, pid_t pid, uint64_t 
  */
 int pins_ask(struct pins *p, const struct snap_vm *vm, unsigned id, const struct idset *original,
 	const struct idset *cpus);
-/* Whether there is an entry for the vCPU. */
+/* Whether something is asked for the vCPU. */
 bool pins_know(const struct pins_vm *e, unsigned id);
 /* Drops the entries of processes that are not in the snapshot, and of vCPUs that were unplugged. */
 void pins_drop_gone(struct pins *p, const struct snapshot *s);

@@ -28,6 +28,7 @@ struct pin_job {
 	unsigned n_calls;
 	struct pin_call *call; /* own */
 	bool reapply;          /* puts back what we had asked for */
+	bool adopt;            /* vCPUs that were plugged in since */
 	bool restore;          /* gives back what the VM had */
 	int home_before;       /* for noting back a failure */
 	uint64_t move_bytes;   /* memory to move afterwards */
@@ -58,6 +59,7 @@ static int pin_bare(struct pin_job *j, const struct pin_call *c)
 static void run_pins(void *arg)
 {
 	struct pin_job *j = arg;
+	unsigned gone = 0;
 
 	for (j->done = 0; j->done < j->n_calls; j->done++) {
 		const struct pin_call *c = &j->call[j->done];
@@ -67,9 +69,13 @@ static void run_pins(void *arg)
 		else
 			j->result =
 				virt_session_pin_vcpu(j->d->session, j->uuid, c->vcpu, &c->cpus);
-		if (j->result != 0)
+		/* one vCPU that was unplugged meanwhile; the others are there */
+		gone += j->result == VIRT_E_GONE;
+		if (j->result != 0 && !(j->manager == VIRT_QMP && j->result == VIRT_E_GONE))
 			break;
 	}
+	if (j->done == j->n_calls)
+		j->result = gone && gone == j->n_calls ? VIRT_E_GONE : 0;
 	if (j->result != 0 && j->manager == VIRT_LIBVIRT)
 		snprintf(j->error, sizeof(j->error), "%s", virt_session_error(j->d->session));
 }
@@ -150,7 +156,7 @@ static void note_failure(struct daemon *d, struct pin_job *j)
 			"VM '%s': vCPU %u was not pinned (%s), leaving it and trying again after "
 			"the cooldown",
 			j->name, j->call[j->done].vcpu, j->error);
-	if (!h || j->reapply)
+	if (!h || j->reapply || j->adopt)
 		return;
 	h->moving = false;
 	h->home_changes -= h->home_changes > 0 && h->home != j->home_before;
@@ -166,11 +172,12 @@ static void done_pins(void *arg)
 	if (e) {
 		e->pending = false;
 		e->settled_ns = daemon_now_ns();
-		/* what was not done was not asked for */
-		for (unsigned i = j->done; i < j->n_calls; i++)
+		/* what was not done was not asked for, unless it had been before */
+		for (unsigned i = j->done; i < j->n_calls && !j->reapply && !j->restore; i++)
 			for (unsigned k = 0; k < e->n_vcpus; k++)
 				if (e->vcpu[k].id == j->call[i].vcpu)
 					e->vcpu[k].asked_for = false;
+		e->adoptions_failed += j->adopt && j->result != 0;
 	}
 	if (j->restore) {
 		d->restores--;
@@ -179,7 +186,7 @@ static void done_pins(void *arg)
 				"VM '%s': gave %u vCPUs back the masks they had", j->name, j->done);
 		else
 			log_warning("VM '%s': vCPU %u keeps our mask: %s", j->name,
-				j->call[j->done].vcpu, j->error);
+				j->call[MIN2(j->done, j->n_calls - 1)].vcpu, j->error);
 	} else if (j->result != 0) {
 		note_failure(d, j);
 	} else {
@@ -230,6 +237,15 @@ static const struct idset *mask_before(
 	return vm->vcpu[i].id < v->n_pins ? &v->pin[vm->vcpu[i].id] : &o->affinity[i];
 }
 
+static unsigned plugged_vcpus(const struct snap_vm *vm)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < vm->n_vcpus; i++)
+		n += vm->vcpu[i].tid > 0;
+	return n;
+}
+
 /*
  * vCPUs that were plugged in since the VM was placed: they go where the others are, whose mask is
  * the home's.
@@ -245,14 +261,17 @@ static void adopt_new_vcpus(struct daemon *d, unsigned index)
 	int home =
 		h && h->home >= 0 ? topology_index(&d->snapshot->topology, (unsigned)h->home) : -1;
 
-	if (!e || e->pending || home < 0 || h->split || h->left_alone || !v ||
-		vm->condition != VM_RUNNING || (v->manager == VIRT_LIBVIRT && !d->connected))
+	if (!e || e->pending || e->adoptions_failed >= PINS_REAPPLY_MAX || home < 0 || h->split ||
+		h->left_alone || !v || vm->condition != VM_RUNNING ||
+		(v->manager == VIRT_LIBVIRT && !d->connected))
+		return;
+	decide_target_cpus(d->snapshot, vm, (unsigned)home, &cpus);
+	if (idset_count(&cpus) < plugged_vcpus(vm)) /* it has outgrown its home */
 		return;
 	j = job_new(d, vm, v, vm->n_vcpus);
 	if (!j)
 		return;
-	j->reapply = true;
-	decide_target_cpus(d->snapshot, vm, (unsigned)home, &cpus);
+	j->adopt = true;
 	for (unsigned i = 0; i < vm->n_vcpus; i++) {
 		if (!vm->vcpu[i].tid || pins_know(e, vm->vcpu[i].id) ||
 			pins_ask(&d->pins, vm, vm->vcpu[i].id,

@@ -33,8 +33,7 @@ static void fill_extra(void *userdata, unsigned i, struct view_vm_extra *ret)
 		if (d->history.vm[k].pid == vm->pid && strcmp(d->history.vm[k].uuid, vm->uuid) == 0)
 			ret->history = &d->history.vm[k];
 	for (unsigned k = 0; k < d->vms.n_vms; k++)
-		if (d->vms.vm[k].manager == VIRT_QMP &&
-			strcmp(d->vms.vm[k].uuid, vm->uuid) == 0)
+		if (d->vms.vm[k].manager == VIRT_QMP && strcmp(d->vms.vm[k].uuid, vm->uuid) == 0)
 			ret->socket = d->vms.vm[k].socket;
 	if (!m)
 		return;

@@ -3,11 +3,11 @@
  * The daemon's root object. Embeds or owns everything; nothing else in the process has state.
  *
  * Threads: main (this object, the plan, the socket), virt-events (libvirt's loop, posts messages),
- * virt (blocking libvirt calls), collect (/proc, /sys), mover (move_pages).
+ * virt (blocking libvirt calls), collect (/proc, /sys), mover (move_pages), finder (globs).
  *
  *   timer -> [virt] refresh -> [collect] snapshot -> publish -> decide -> hand out
  *     |                                                 [virt] pins -> [mover] memory
- *     `----> [collect] globs -> QMP sockets, on the main loop
+ *     `----> [finder] globs -> QMP sockets, on the main loop
  */
 #pragma once
 
@@ -34,6 +34,8 @@ struct daemon {
 	struct server *server;
 	struct moves *moves;
 	sd_event_source *timer;
+	uint64_t timer_ns;     /* when it is to go off */
+	uint64_t last_tick_ns; /* when it last did */
 	uint64_t started_ns;
 
 	/* what libvirt said last, and with what QMP sockets said: all VMs */
@@ -48,6 +50,7 @@ struct daemon {
 	/* QEMU without libvirt; NULL: nobody asked for it */
 	struct qemus *qemus;
 	sd_event_source *qemus_io, *qemus_timer;
+	struct worker *finder;
 	bool finding; /* the globs are under way */
 
 	/* the published moment; replaced whole */

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ static void on_virt_event(void *userdata, enum virt_event event)
 
 static int on_stop_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	log_warning("libvirt did not answer in time: some vCPUs may keep our masks");
+	log_warning("not all calls ended in time: some vCPUs may keep our masks");
 	return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
@@ -112,10 +113,22 @@ static int setup_server(struct daemon *d)
 	return r;
 }
 
+/* Many QEMUs mean many sockets; what is allowed to be had is to be had. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int setup(struct daemon *d)
 {
 	int r;
 
+	raise_file_limit();
 	r = hostfs_open(&d->fs, d->options.root);
 	if (r != 0) {
 		log_err("--root=%s: %s", d->options.root, host_strerror(r));
@@ -149,12 +162,14 @@ static bool teardown(struct daemon *d)
 	clean &= worker_stop(d->mover, WORKER_TIMEOUT_MS);
 	clean &= worker_stop(d->collector, WORKER_TIMEOUT_MS);
 	clean &= worker_stop(d->virt, WORKER_TIMEOUT_MS);
+	clean &= worker_stop(d->finder, WORKER_TIMEOUT_MS);
 	if (!clean)
 		return false;
 	d->session = virt_session_free(d->session);
 	d->mover = worker_free(d->mover);
 	d->collector = worker_free(d->collector);
 	d->virt = worker_free(d->virt);
+	d->finder = worker_free(d->finder);
 	d->moves = moves_free(d->moves);
 	plan_clear(&d->plan);
 	d->snapshot = snapshot_free(d->snapshot);

@@ -10,6 +10,7 @@
 
 #include "controller/daemon/daemon.h"
 #include "controller/daemon/log.h"
+#include "controller/host/threads.h"
 
 struct find_job {
 	struct daemon *d;
@@ -20,6 +21,17 @@ struct find_job {
 static void on_change(void *userdata)
 {
 	tick_soon(userdata);
+}
+
+static bool on_started(void *userdata, pid_t pid, uint64_t *ret_start_ticks)
+{
+	struct daemon *d = userdata;
+	struct thread_stat st;
+
+	if (thread_stat_read(&d->fs, pid, 0, &st) != 0)
+		return false;
+	*ret_start_ticks = st.start_ticks;
+	return true;
 }
 
 /* The timer for the next deadline among the connections. */
@@ -51,11 +63,19 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 
 int standalone_setup(struct daemon *d)
 {
+	struct qemus_config config = {.notify = on_change,
+		.started = on_started,
+		.userdata = d,
+		.tick_ns = d->options.tick_ns};
 	int r;
 
-	if (!d->options.config.n_sources)
+	/* on a captured host there is nobody to ask */
+	if (!d->options.config.n_sources || !d->pages)
 		return 0;
-	r = qemus_new(on_change, d, &d->qemus);
+	/* a worker of its own: a directory on a file system that hangs must keep nothing else */
+	r = worker_new(d->mainq, "finder", &d->finder);
+	if (r == 0)
+		r = qemus_new(&config, &d->qemus);
 	if (r < 0)
 		return r;
 	r = sd_event_add_io(d->event, &d->qemus_io, qemus_fd(d->qemus), EPOLLIN, on_io, d);
@@ -106,7 +126,7 @@ void standalone_look(struct daemon *d)
 	if (!j)
 		return;
 	j->d = d;
-	if (worker_submit(d->collector, run_find, done_find, j) < 0)
+	if (worker_submit(d->finder, run_find, done_find, j) < 0)
 		free(j);
 	else
 		d->finding = true;

@@ -168,9 +168,9 @@ static void done_collect(void *arg)
 	observed_free(j->collect.observed);
 	virt_list_clear(&j->vms);
 	free(j);
-	if (d->refresh_wanted && !d->stopping) {
+	if (d->refresh_wanted) {
 		d->refresh_wanted = false;
-		tick_arm(d, UINT64_C(1000000000));
+		tick_soon(d);
 	}
 }
 
@@ -312,6 +312,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 	struct daemon *d = userdata;
 	uint64_t next = d->options.tick_ns;
 
+	d->last_tick_ns = daemon_now_ns();
 	/* look more often while something moves */
 	if (moves_active(d->moves))
 		next = MAX2(next / 4, UINT64_C(1000000000));
@@ -323,21 +324,31 @@ int tick_arm(struct daemon *d, uint64_t delay_ns)
 {
 	int r;
 
+	d->timer_ns = daemon_now_ns() + delay_ns;
 	if (!d->timer)
-		return sd_event_add_time_relative(
-			d->event, &d->timer, CLOCK_MONOTONIC, delay_ns / 1000, 10000, on_timer, d);
-	r = sd_event_source_set_time_relative(d->timer, delay_ns / 1000);
+		return sd_event_add_time(d->event, &d->timer, CLOCK_MONOTONIC, d->timer_ns / 1000,
+			10000, on_timer, d);
+	r = sd_event_source_set_time(d->timer, d->timer_ns / 1000);
 	if (r < 0)
 		return r;
 	return sd_event_source_set_enabled(d->timer, SD_EVENT_ONESHOT);
 }
 
+/*
+ * Why not at once: whoever makes the news could make us look as often as he likes, and a window of
+ * faults needs some time. And never later than planned, or a steady stream of news would keep us
+ * from looking at all.
+ */
 void tick_soon(struct daemon *d)
 {
+	uint64_t now = daemon_now_ns();
+	uint64_t distance = MAX2(d->options.tick_ns / 4, UINT64_C(1000000000));
+	uint64_t when = MAX2(now + UINT64_C(300000000), d->last_tick_ns + distance);
+
 	if (d->stopping || d->refresh_wanted)
 		return;
 	if (d->collecting || d->refreshing)
 		d->refresh_wanted = true;
-	else
-		tick_arm(d, UINT64_C(300000000));
+	else if (when < d->timer_ns)
+		tick_arm(d, when - now);
 }

@@ -60,14 +60,41 @@ static const struct observed_vm *observed_before(const struct collect *c, const 
 	return NULL;
 }
 
+static bool has_backend(const struct ram_backends *b, const char *id, uint64_t bytes)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->backend[i].id[0] ? strcmp(b->backend[i].id, id) == 0
+					: b->backend[i].size_bytes == bytes)
+			return true;
+	return false;
+}
+
+/* The backends of the command line, and those that QEMU says were plugged in since. */
+static int all_backends(struct collecting *x, const struct virt_vm *v, const struct snap_vm *vm,
+	struct ram_backends *ret)
+{
+	int r = ram_backends_read(x->c->fs, vm->pid, ret);
+
+	/* without them paths may still betray which mappings are guest RAM */
+	for (unsigned i = 0; r >= 0 && v->manager == VIRT_QMP && i < v->n_backends; i++) {
+		struct ram_backend b = {.size_bytes = v->backend_bytes[i]};
+
+		snprintf(b.id, sizeof(b.id), "%.63s", v->backend_id[i]);
+		if (!has_backend(ret, b.id, b.size_bytes))
+			r = ram_backends_add(ret, &b);
+	}
+	return r < 0 ? r : 0;
+}
+
 /*
  * Where guest RAM is mapped. It changes with memory hot-plug only, so the mappings found before are
  * used for a while: reading maps takes the process's mmap lock.
  */
-static int find_ram(struct collecting *x, const struct snap_vm *vm,
+static int find_ram(struct collecting *x, const struct virt_vm *v, const struct snap_vm *vm,
 	const struct guestram_units *units, const struct observed_vm *before,
 	struct observed_vm *obs)
 {
+	_cleanup_ram_backends_ struct ram_backends backends = {0};
 	int r;
 
 	obs->ram_bytes = vm->ram_bytes;
@@ -83,19 +110,23 @@ static int find_ram(struct collecting *x, const struct snap_vm *vm,
 		memcpy(obs->ram.range, before->ram.range, before->ram.n * sizeof(*obs->ram.range));
 		return 0;
 	}
-	r = guestram_read(x->c->fs, vm->pid, NULL, units, &obs->ram);
+	r = all_backends(x, v, vm, &backends);
+	if (r < 0)
+		return r;
+	r = guestram_read(x->c->fs, vm->pid, &backends, units, &obs->ram);
 	obs->ram_read_ns = x->c->now_ns;
 	return r;
 }
 
-void collect_memory(struct collecting *x, struct snap_vm *vm, struct observed_vm *obs)
+void collect_memory(
+	struct collecting *x, const struct virt_vm *v, struct snap_vm *vm, struct observed_vm *obs)
 {
 	struct guestram_units units = {.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
 		.huge_bytes = x->nodes->huge_default_bytes};
 	const struct observed_vm *before = observed_before(x->c, vm);
 	int r;
 
-	r = find_ram(x, vm, &units, before, obs);
+	r = find_ram(x, v, vm, &units, before, obs);
 	if (r != 0) {
 		snprintf(vm->problem, sizeof(vm->problem),
 			"its guest RAM was not found among its mappings (%s)", host_strerror(r));

@@ -17,6 +17,7 @@ struct collecting {
 /* collect-memory.c */
 
 /* Where the VM's guest RAM is mapped and lies; obs->ram and what hangs on it. */
-void collect_memory(struct collecting *x, struct snap_vm *vm, struct observed_vm *obs);
+void collect_memory(
+	struct collecting *x, const struct virt_vm *v, struct snap_vm *vm, struct observed_vm *obs);
 /* Whether it must never be moved, and why. */
 void collect_fixed_memory(const struct virt_vm *v, bool bound, struct snap_vm *vm);

@@ -144,6 +144,8 @@ static int find_process(struct collecting *x, const struct virt_vm *v, struct sn
 		return r;
 	if (v->manager == VIRT_LIBVIRT && !memmem(cmdline, cmdlen, v->uuid, strlen(v->uuid)))
 		return HOST_E_NOT_FOUND;
+	if (v->manager == VIRT_QMP && st.start_ticks != v->start_ticks)
+		return HOST_E_GONE; /* its number was used again */
 	/* libvirt's XML says so; a bare QEMU has it on its command line */
 	if (v->manager == VIRT_QMP && memmem(cmdline, cmdlen, "vfio-pci", strlen("vfio-pci")))
 		snprintf(vm->memory_fixed_why, sizeof(vm->memory_fixed_why),
@@ -246,6 +248,21 @@ static int find_threads(struct collecting *x, const struct vm_cgroup *cg, const 
 	return r;
 }
 
+/* Reasons why a QEMU that was found by its socket must be left alone. */
+static void check_bare(struct collecting *x, const struct virt_vm *v, struct snap_vm *vm)
+{
+	pid_t libvirts = 0;
+
+	if (v->manager != VIRT_QMP)
+		return;
+	if (v->silent[0])
+		memcpy(vm->problem, v->silent, sizeof(vm->problem));
+	/* libvirt knows it, and has only not been asked yet, or is down */
+	if (read_pid_file(x, v, &libvirts) == 0 && libvirts == vm->pid)
+		snprintf(vm->problem, sizeof(vm->problem),
+			"it is libvirt's, which does not answer now");
+}
+
 static int fill_vcpus(struct collecting *x, const struct vm_cgroup *cg, const struct virt_vm *v,
 	const struct snap_vm *prev, struct snap_vm *vm, struct observed_vm *obs)
 {
@@ -298,9 +315,13 @@ static int fill_vm(
 	if (r < 0 || (r == HOST_E_GONE && v->manager == VIRT_QMP))
 		return r;
 	if (r > 0) {
-		snprintf(vm->problem, sizeof(vm->problem),
-			"its QEMU process was not found (run/libvirt/qemu/%.60s.pid: %s)", v->name,
-			host_strerror(r));
+		if (v->manager == VIRT_QMP)
+			snprintf(vm->problem, sizeof(vm->problem),
+				"its QEMU process cannot be looked at (%s)", host_strerror(r));
+		else
+			snprintf(vm->problem, sizeof(vm->problem),
+				"its QEMU process was not found (run/libvirt/qemu/%.60s.pid: %s)",
+				v->name, host_strerror(r));
 		return snap_vm_alloc(vm, 0, x->s->topology.n_nodes);
 	}
 	obs->pid = vm->pid;
@@ -311,7 +332,8 @@ static int fill_vm(
 	r = fill_vcpus(x, has_cgroup ? &cg : NULL, v, prev, vm, obs);
 	if (r < 0)
 		return r;
-	collect_memory(x, vm, obs);
+	collect_memory(x, v, vm, obs);
+	check_bare(x, v, vm);
 	collect_fixed_memory(v, obs->bound, vm);
 	fold_moved_memory(x->s->topology.n_nodes, prev, vm);
 	return thread_stat_read(x->c->fs, vm->pid, 0, &(struct thread_stat){0}) == HOST_E_GONE

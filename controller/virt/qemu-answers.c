@@ -86,11 +86,8 @@ static void name_of_socket(const char *socket, char *ret, size_t size)
 		*dot = '\0';
 }
 
-/*
- * A QEMU without -uuid still needs an identity that stays from look to look: one that is made of
- * its socket's path (FNV-1a, marked as version 8, "vendor specific").
- */
-static void uuid_of_socket(const char *socket, char *ret)
+/* FNV-1a, marked as version 8, "vendor specific". */
+void qemu_uuid_of_socket(const char *socket, char *ret)
 {
 	uint64_t h[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4)};
 
@@ -119,8 +116,10 @@ static int copy_threads(const struct qmp_cpus *cpus, struct virt_vm *vm)
 static void add_memory(const struct qmp_memdev *m, struct virt_vm *vm)
 {
 	vm->ram_bytes += m->size_bytes;
-	if (vm->n_backends < VIRT_CELLS_MAX)
+	if (vm->n_backends < VIRT_CELLS_MAX) {
+		snprintf(vm->backend_id[vm->n_backends], sizeof(vm->backend_id[0]), "%.63s", m->id);
 		vm->backend_bytes[vm->n_backends++] = m->size_bytes;
+	}
 	if (m->policy != QMP_POLICY_BIND)
 		return;
 	vm->numatune_strict = true;
@@ -154,7 +153,7 @@ int qemu_answers_vm(
 	if (a->uuid.uuid[0] && strcmp(a->uuid.uuid, NIL_UUID) != 0)
 		memcpy(vm.uuid, a->uuid.uuid, sizeof(vm.uuid));
 	else
-		uuid_of_socket(socket, vm.uuid);
+		qemu_uuid_of_socket(socket, vm.uuid);
 	vm.condition = condition_of(a);
 	if (copy_threads(&a->cpus, &vm) < 0)
 		return -ENOMEM;

@@ -39,3 +39,10 @@ enum {
  */
 int qemu_answers_vm(
 	const struct qemu_answers *a, const char *socket, struct virt_vm *ret, char *why);
+
+/*
+ * An identity that stays from look to look, for a QEMU that has none of its own: made of its
+ * socket's path.
+ * @ret: SNAPSHOT_UUID_LEN bytes.
+ */
+void qemu_uuid_of_socket(const char *socket, char *ret);

@@ -12,43 +12,71 @@
 #include "controller/virt/qemu-one.h"
 
 #define MESSAGE_BYTES_MAX ((size_t)1 << 20)
+#define BACKOFF_NS (UINT64_C(5) * 1000000000) /* doubled with each failure, up to the next */
+#define BACKOFF_MAX_NS (UINT64_C(60) * 1000000000)
+#define EVENTS_MAX 2000u /* in ten seconds: more is no QEMU that works */
+#define EVENTS_NS (UINT64_C(10) * 1000000000)
 #define AGAIN_NS UINT64_C(1000000000) /* least time between two looks that an event asks for */
 
 static void changed(struct one_qemu *e)
 {
-	if (e->host->notify)
-		e->host->notify(e->host->userdata);
+	if (e->host->config.notify)
+		e->host->config.notify(e->host->config.userdata);
 }
 
-void one_qemu_forget(struct one_qemu *e)
+static bool process_lives(const struct one_qemu *e, pid_t pid, uint64_t start_ticks)
 {
-	if (!e->known)
-		return;
-	e->known = false;
-	virt_vm_clear(&e->vm);
-	changed(e);
+	uint64_t start;
+
+	return e->host->config.started(e->host->config.userdata, pid, &start) &&
+	       start == start_ticks;
 }
 
-/* Nobody is there any more: no trouble, just no VM. */
+/*
+ * Only the end of its process ends a VM: a monitor that is held by somebody else, or a socket that
+ * was removed, says nothing about the guest, and what was done to it must be undone one day.
+ */
+bool one_qemu_is_gone(struct one_qemu *e)
+{
+	if (e->known && process_lives(e, e->vm.pid, e->vm.start_ticks))
+		return false;
+	if (e->known) {
+		e->known = false;
+		virt_vm_clear(&e->vm);
+		changed(e);
+	}
+	return true;
+}
+
+/* Nobody is there any more: with the process gone that is no trouble, just no VM. */
 static bool means_gone(int code)
 {
 	return code == QMP_E_NOT_FOUND || code == QMP_E_REFUSED || code == QMP_E_CLOSED ||
 	       code == QMP_E_TRUNCATED;
 }
 
+static void note_problem(struct one_qemu *e, const char *text)
+{
+	uint64_t wait = BACKOFF_NS << MIN2(e->failures, 8u);
+
+	/* each try leaves a dead connection in the backlog that others wait in, too */
+	e->not_before_ns = e->host->now_ns + MIN2(wait, BACKOFF_MAX_NS);
+	e->failures++;
+	/* texts about paths name them already */
+	if (strstr(text, e->path))
+		snprintf(e->problem, sizeof(e->problem), "%.190s", text);
+	else
+		snprintf(e->problem, sizeof(e->problem), "%.107s: %.80s", e->path, text);
+}
+
 static void note_failure(struct one_qemu *e, const struct qmp_error *err)
 {
 	e->open = 0;
 	e->again_ns = UINT64_MAX;
-	if (means_gone(err->code)) {
+	if (means_gone(err->code) && one_qemu_is_gone(e))
 		e->problem[0] = '\0';
-		one_qemu_forget(e);
-	} else {
-		/* texts about paths name them already */
-		snprintf(e->problem, sizeof(e->problem), "%.100s%s%.80s",
-			strstr(err->text, e->path) ? "" : e->path,
-			strstr(err->text, e->path) ? "" : ": ", err->text);
-	}
+	else
+		note_problem(e, err->text);
 }
 
 static bool same_threads(const struct virt_vm *a, const struct virt_vm *b)
@@ -68,6 +96,18 @@ static bool is_news(const struct virt_vm *a, const struct virt_vm *b)
 	       a->ram_bytes != b->ram_bytes || !same_threads(a, b);
 }
 
+/*
+ * Which identity the VM has: what its QEMU says, unless another VM has that one; and what it was
+ * given first it keeps, so that nobody can change it by claiming the same.
+ */
+static void settle_uuid(const struct one_qemu *e, struct virt_vm *vm)
+{
+	if (e->known && e->vm.pid == vm->pid && e->vm.start_ticks == vm->start_ticks)
+		memcpy(vm->uuid, e->vm.uuid, sizeof(vm->uuid));
+	else if (e->host->uuid_taken(e->host, e, vm->uuid))
+		qemu_uuid_of_socket(e->path, vm->uuid);
+}
+
 /* All answers are in. */
 static void finish(struct one_qemu *e)
 {
@@ -82,16 +122,23 @@ static void finish(struct one_qemu *e)
 	}
 	r = qemu_answers_vm(&e->answers, e->path, &vm, why);
 	if (r != 0) {
-		snprintf(e->problem, sizeof(e->problem), "%.100s: %.80s", e->path,
-			r < 0 ? "out of memory" : why);
+		note_problem(e, r < 0 ? "out of memory" : why);
 		return;
 	}
+	if (!e->host->config.started(e->host->config.userdata, vm.pid, &vm.start_ticks)) {
+		virt_vm_clear(&vm); /* it ended while it answered */
+		one_qemu_is_gone(e);
+		return;
+	}
+	settle_uuid(e, &vm);
 	news = !e->known || is_news(&e->vm, &vm);
 	virt_vm_clear(&e->vm);
 	e->vm = vm;
 	e->known = true;
 	e->answered_ns = e->host->now_ns;
 	e->problem[0] = '\0';
+	e->failures = 0;
+	e->not_before_ns = 0;
 	if (news)
 		changed(e);
 }
@@ -114,7 +161,9 @@ static void on_reply(void *userdata, struct qmp *q, int result, struct json_obje
 	} else if (result == QMP_E_REMOTE && !question->needed) {
 		result = 0;
 	}
-	if (result != 0 && !e->failure.code) {
+	/* that it is gone explains all other failures */
+	if (result != 0 &&
+		(!e->failure.code || (means_gone(result) && !means_gone(e->failure.code)))) {
 		e->failure = *err;
 		snprintf(e->failure.text, sizeof(e->failure.text), "%s: %.200s", question->command,
 			err->text);
@@ -174,11 +223,26 @@ static bool is_of_interest(const char *name)
 	return false;
 }
 
+/* Counts an event; true: there are so many that the connection was given up. */
+static bool is_flood(struct one_qemu *e)
+{
+	if (e->host->now_ns - e->events_ns >= EVENTS_NS) {
+		e->events_ns = e->host->now_ns;
+		e->events = 0;
+	}
+	if (++e->events <= EVENTS_MAX)
+		return false;
+	e->open = 0;
+	note_problem(e, "it sends too many events");
+	qmp_disconnect(e->q);
+	return true;
+}
+
 static void on_event(void *userdata, struct qmp *q, const struct qmp_event *event)
 {
 	struct one_qemu *e = userdata;
 
-	if (e->ending || !is_of_interest(event->name))
+	if (e->ending || is_flood(e) || !is_of_interest(event->name))
 		return;
 	/* a QEMU that floods its events is asked no more often than others */
 	if (e->again_ns == UINT64_MAX)
@@ -226,7 +290,7 @@ void one_qemu_watch(struct one_qemu *e)
 {
 	int fd = qmp_fd(e->q);
 	short wanted = qmp_wanted(e->q);
-	struct epoll_event ev = {.events = (uint32_t)wanted, .data.ptr = e};
+	struct epoll_event ev = {.events = (uint32_t)wanted, .data.u64 = e->id};
 
 	if (fd < 0 || (fd == e->watched_fd && wanted == e->watched))
 		return;

@@ -12,10 +12,13 @@ struct one_qemu;
 
 /* What all of them share. */
 struct qemu_host {
-	qemus_notify notify;
-	void *userdata;
+	struct qemus_config config;
 	int epoll;
 	uint64_t now_ns; /* of the call that is under way, for the callbacks */
+	/* Is this UUID that of another VM? For one that claims it, too. */
+	bool (*uuid_taken)(
+		const struct qemu_host *host, const struct one_qemu *e, const char *uuid);
+	const struct qemus *set;
 };
 
 struct question_ref {
@@ -31,6 +34,7 @@ struct one_qemu {
 	bool wanted; /* waits for its turn to be asked */
 	bool ending; /* being freed: callbacks mean nothing */
 	struct qmp *q;
+	uint64_t id;    /* never used again: what epoll gives back */
 	int watched_fd; /* in the epoll set; -1: none */
 	short watched;
 
@@ -44,6 +48,10 @@ struct one_qemu {
 	bool known;
 	struct virt_vm vm;
 	uint64_t answered_ns, asked_ns;
+	unsigned failures;      /* looks in a row that failed */
+	uint64_t not_before_ns; /* after those: leave it alone until then */
+	unsigned events;        /* since events_ns */
+	uint64_t events_ns;
 	uint64_t again_ns;               /* an event asks for another look then; UINT64_MAX */
 	char problem[SNAPSHOT_TEXT_MAX]; /* why the last look failed, "" if it did not */
 };
@@ -57,5 +65,5 @@ void one_qemu_ask(struct one_qemu *e);
 bool one_qemu_is_active(const struct one_qemu *e);
 /* Brings the epoll set in line with what the connection wants. */
 void one_qemu_watch(struct one_qemu *e);
-/* The VM is no more. */
-void one_qemu_forget(struct one_qemu *e);
+/* Forgets the VM if its process has ended. Returns whether there is none (any more). */
+bool one_qemu_is_gone(struct one_qemu *e);

@@ -30,6 +30,24 @@ static bool has_path(const struct qemu_paths *p, const char *path)
 	return false;
 }
 
+/* Waiting in the backlog of such a one would only be in the way when libvirtd starts again. */
+static bool is_libvirts(const char *path)
+{
+	static const char *const places[] = {
+		"/var/lib/libvirt/", "/run/libvirt/", "/var/run/libvirt/"};
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		if (strncmp(path, places[i], strlen(places[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Tells glob() to stop where what it cannot see may be there all the same. */
+static int on_glob_error(const char *path, int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 static int add_path(struct qemu_paths *p, const char *path, bool share)
 {
 	size_t len = strlen(path);
@@ -39,12 +57,16 @@ static int add_path(struct qemu_paths *p, const char *path, bool share)
 		note_odd(p, "longer than a socket's path can be (107 bytes)", path);
 		return 0;
 	}
-	if (has_path(p, path))
-		return 0;
 	if (p->n == QEMU_SOCKETS_MAX) {
 		note_odd(p, "more than 4096 sockets, this one is left out", path);
 		return 0;
 	}
+	if (is_libvirts(path)) {
+		note_odd(p, "a monitor of libvirt's own, which libvirt holds", path);
+		return 0;
+	}
+	if (has_path(p, path))
+		return 0;
 	grown = reallocarray(p->path, p->n + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
@@ -62,8 +84,17 @@ int qemu_paths_find(const struct qemu_source *source, unsigned n, struct qemu_pa
 	for (unsigned i = 0; i < n && r == 0; i++) {
 		glob_t found = {0};
 
-		/* directories that cannot be read match nothing */
-		r = glob(source[i].pattern, 0, NULL, &found) == GLOB_NOSPACE ? -ENOMEM : 0;
+		/* directories that are not there or cannot be read match nothing */
+		switch (glob(source[i].pattern, 0, on_glob_error, &found)) {
+		case GLOB_NOSPACE:
+			r = -ENOMEM;
+			break;
+		case GLOB_ABORTED:
+			p.incomplete = true;
+			note_odd(&p, "cannot be looked at, out of files or memory",
+				source[i].pattern);
+			break;
+		}
 		for (size_t k = 0; k < found.gl_pathc && r == 0; k++)
 			r = add_path(&p, found.gl_pathv[k], source[i].share);
 		globfree(&found);

@@ -18,21 +18,32 @@
 
 struct qemus {
 	struct qemu_host host;
+	uint64_t last_id;
+	unsigned cursor; /* whose turn it is: hung monitors must not keep the others waiting */
 	unsigned n;
 	struct one_qemu **qemu; /* own; in the order of the paths, as far as they are listed */
 	unsigned n_odd_paths;
 	char odd_path[SNAPSHOT_TEXT_MAX];
 };
 
-int qemus_new(qemus_notify notify, void *userdata, struct qemus **ret)
+static bool uuid_taken(const struct qemu_host *host, const struct one_qemu *e, const char *uuid)
+{
+	const struct qemus *s = host->set;
+
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->qemu[i] != e && s->qemu[i]->known && strcmp(s->qemu[i]->vm.uuid, uuid) == 0)
+			return true;
+	return false;
+}
+
+int qemus_new(const struct qemus_config *config, struct qemus **ret)
 {
 	struct qemus *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
-	s->host.notify = notify;
-	s->host.userdata = userdata;
+	s->host = (struct qemu_host){.config = *config, .uuid_taken = uuid_taken, .set = s};
 	s->host.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->host.epoll < 0) {
 		r = -errno;
@@ -62,15 +73,17 @@ static void go_on(struct qemus *s)
 
 	for (unsigned i = 0; i < s->n; i++)
 		active += one_qemu_is_active(s->qemu[i]);
-	for (unsigned i = 0; i < s->n; i++) {
-		struct one_qemu *e = s->qemu[i];
+	for (unsigned i = 0; i < s->n && active < ACTIVE_MAX; i++) {
+		struct one_qemu *e = s->qemu[s->cursor % s->n];
 
-		if (e->wanted && active < ACTIVE_MAX) {
-			one_qemu_ask(e);
-			active += one_qemu_is_active(e);
-		}
-		one_qemu_watch(e);
+		s->cursor = (s->cursor + 1) % s->n;
+		if (!e->wanted)
+			continue;
+		one_qemu_ask(e);
+		active += one_qemu_is_active(e);
 	}
+	for (unsigned i = 0; i < s->n; i++)
+		one_qemu_watch(s->qemu[i]);
 }
 
 static struct one_qemu *find(const struct qemus *s, const char *path)
@@ -84,7 +97,7 @@ static struct one_qemu *find(const struct qemus *s, const char *path)
 static int take_paths(struct qemus *s, const struct qemu_paths *paths)
 {
 	struct one_qemu **qemu = calloc((size_t)paths->n + s->n + 1, sizeof(struct one_qemu *));
-	unsigned n = 0;
+	unsigned n = 0, held = 0;
 
 	if (!qemu)
 		return -ENOMEM;
@@ -97,6 +110,11 @@ static int take_paths(struct qemus *s, const struct qemu_paths *paths)
 			e = one_qemu_new(&s->host, &paths->path[i]);
 		if (!e)
 			continue; /* out of memory: the next look tries again */
+		if (!e->id)
+			e->id = ++s->last_id;
+		/* fds are not without end */
+		e->share = paths->path[i].share || held >= QEMU_HELD_MAX;
+		held += !e->share;
 		e->listed = true;
 		qemu[n++] = e;
 	}
@@ -105,13 +123,12 @@ static int take_paths(struct qemus *s, const struct qemu_paths *paths)
 
 		if (e->listed)
 			continue;
-		/* somebody removed the socket of a QEMU that we are still talking to */
-		if (!e->share && qmp_state_of(e->q) == QMP_READY) {
+		/* somebody removed the socket of a QEMU that runs on, or not all could be looked at
+		 */
+		if ((e->known && !one_qemu_is_gone(e)) || paths->incomplete)
 			qemu[n++] = e;
-			continue;
-		}
-		one_qemu_forget(e);
-		one_qemu_free(e);
+		else
+			one_qemu_free(e);
 	}
 	free(s->qemu);
 	s->qemu = qemu;
@@ -129,8 +146,13 @@ int qemus_ask(struct qemus *s, const struct qemu_paths *paths, uint64_t now_ns)
 		return r;
 	s->n_odd_paths = paths->n_odd;
 	memcpy(s->odd_path, paths->odd, sizeof(s->odd_path));
-	for (unsigned i = 0; i < s->n; i++)
-		s->qemu[i]->wanted = !one_qemu_is_active(s->qemu[i]);
+	for (unsigned i = 0; i < s->n; i++) {
+		struct one_qemu *e = s->qemu[i];
+
+		if (e->problem[0])
+			one_qemu_is_gone(e);
+		e->wanted = !one_qemu_is_active(e) && e->not_before_ns <= now_ns;
+	}
 	go_on(s);
 	return 0;
 }
@@ -151,6 +173,14 @@ uint64_t qemus_deadline_ns(const struct qemus *s)
 	return first;
 }
 
+static struct one_qemu *with_id(const struct qemus *s, uint64_t id)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->qemu[i]->id == id)
+			return s->qemu[i];
+	return NULL;
+}
+
 void qemus_process(struct qemus *s, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
@@ -159,19 +189,20 @@ void qemus_process(struct qemus *s, uint64_t now_ns)
 	s->host.now_ns = now_ns;
 	n = epoll_wait(s->host.epoll, events, EVENTS_AT_ONCE, 0);
 	for (int i = 0; i < n; i++) {
-		struct one_qemu *e = events[i].data.ptr;
+		struct one_qemu *e = with_id(s, events[i].data.u64);
 
-		qmp_process(e->q, (short)events[i].events, now_ns);
+		if (e)
+			qmp_process(e->q, (short)events[i].events, now_ns);
 	}
 	for (unsigned i = 0; i < s->n; i++) {
 		struct one_qemu *e = s->qemu[i];
 
 		if (qmp_deadline_ns(e->q) <= now_ns)
 			qmp_process(e->q, 0, now_ns);
-		if (e->again_ns <= now_ns && !e->open && qmp_state_of(e->q) == QMP_READY)
-			e->wanted = true;
-		if (e->again_ns <= now_ns)
-			e->again_ns = UINT64_MAX;
+		if (e->again_ns > now_ns || e->open) /* asked once more when the answers are in */
+			continue;
+		e->wanted |= qmp_state_of(e->q) == QMP_READY;
+		e->again_ns = UINT64_MAX;
 	}
 	go_on(s);
 }
@@ -182,34 +213,35 @@ static void note_odd(struct virt_list *l, const char *text)
 		snprintf(l->odd, sizeof(l->odd), "%.180s", text);
 }
 
-static const struct virt_vm *with_uuid(const struct virt_list *l, const char *uuid)
+static bool has_process(const struct virt_list *l, pid_t pid)
 {
 	for (unsigned i = 0; i < l->n_vms; i++)
-		if (strcmp(l->vm[i].uuid, uuid) == 0)
-			return &l->vm[i];
-	return NULL;
+		if (l->vm[i].pid == pid)
+			return true;
+	return false;
 }
 
-static int list_one(const struct one_qemu *e, uint64_t now_ns, struct virt_list *l)
+static int list_one(
+	const struct qemus *s, const struct one_qemu *e, uint64_t now_ns, struct virt_list *l)
 {
-	char text[2 * SNAPSHOT_TEXT_MAX];
-	const struct virt_vm *twin;
+	uint64_t stale = MAX2(QEMU_STALE_NS, 2 * s->host.config.tick_ns + QEMU_ANSWER_NS);
+	struct virt_vm *vm = &l->vm[l->n_vms];
 
-	if (!e->known || now_ns - e->answered_ns > QEMU_STALE_NS) {
+	if (!e->known) {
 		if (e->problem[0])
 			note_odd(l, e->problem);
 		return 0;
 	}
-	twin = with_uuid(l, e->vm.uuid);
-	if (twin) {
-		snprintf(text, sizeof(text), "%s: has the UUID of the VM at %s, give it its own",
-			e->path, twin->socket);
-		note_odd(l, text);
+	if (has_process(l, e->vm.pid)) /* the same QEMU by another of its sockets */
 		return 0;
-	}
-	if (virt_vm_copy(&e->vm, &l->vm[l->n_vms]) < 0)
+	if (virt_vm_copy(&e->vm, vm) < 0)
 		return -ENOMEM;
 	l->n_vms++;
+	if (now_ns - e->answered_ns > stale)
+		snprintf(vm->silent, sizeof(vm->silent),
+			"its monitor is silent for %llu s (%.130s)",
+			(unsigned long long)((now_ns - e->answered_ns) / 1000000000),
+			e->problem[0] ? e->problem : "no answer");
 	return 0;
 }
 
@@ -222,7 +254,7 @@ int qemus_list(const struct qemus *s, uint64_t now_ns, struct virt_list *ret)
 	if (!l.vm)
 		return -ENOMEM;
 	for (unsigned i = 0; i < s->n && l.n_vms < SNAPSHOT_VMS_MAX; i++) {
-		if (list_one(s->qemu[i], now_ns, &l) < 0) {
+		if (list_one(s, s->qemu[i], now_ns, &l) < 0) {
 			virt_list_clear(&l);
 			return -ENOMEM;
 		}

@@ -18,7 +18,9 @@
 #define QEMU_SOURCES_MAX 64u
 #define QEMU_SOCKETS_MAX 4096u
 #define QEMU_ANSWER_NS (UINT64_C(5) * 1000000000) /* how long a monitor may take to answer */
-#define QEMU_STALE_NS (UINT64_C(60) * 1000000000) /* how long its last answers are believed */
+#define QEMU_STALE_NS \
+	(UINT64_C(60) * 1000000000) /* how long its last answers are believed, or two ticks */
+#define QEMU_HELD_MAX 256u /* monitors that are stayed connected to; further ones are shared */
 
 /* Where to look. */
 struct qemu_source {
@@ -33,20 +35,27 @@ struct qemu_path {
 struct qemu_paths {
 	unsigned n;
 	struct qemu_path *path; /* own; each path once, in the order of the sources */
-	unsigned n_odd;         /* matches that cannot be sockets' paths */
+	bool incomplete;        /* something could not be looked at for lack of fds or memory */
+	unsigned n_odd;         /* matches that cannot be sockets' paths, or are libvirt's own */
 	char odd[SNAPSHOT_TEXT_MAX];
 };
 void qemu_paths_clear(struct qemu_paths *p);
 /* -ENOMEM. A pattern that matches nothing is no error. */
 int qemu_paths_find(const struct qemu_source *source, unsigned n, struct qemu_paths *ret);
 
-/* Called within qemus_ask() and qemus_process(), when a VM came, went or changed. */
-typedef void (*qemus_notify)(void *userdata);
+struct qemus_config {
+	/* Called within qemus_ask() and qemus_process(), when a VM came, went or changed. */
+	void (*notify)(void *userdata);
+	/* When the process began, in ticks since boot; false: there is no such process. */
+	bool (*started)(void *userdata, pid_t pid, uint64_t *ret_start_ticks);
+	void *userdata;
+	uint64_t tick_ns; /* between two calls of qemus_ask() */
+};
 
 struct qemus;
-int qemus_new(qemus_notify notify, void *userdata, struct qemus **ret);
+int qemus_new(const struct qemus_config *config, struct qemus **ret);
 struct qemus *qemus_free(struct qemus *s);
-/* Forgets the sockets that are not in @paths, asks all others. -ENOMEM. */
+/* Forgets the sockets that are not in @paths and whose QEMU has ended, asks all others. -ENOMEM. */
 int qemus_ask(struct qemus *s, const struct qemu_paths *paths, uint64_t now_ns);
 /* To be polled for reading. */
 int qemus_fd(const struct qemus *s);
@@ -55,7 +64,8 @@ uint64_t qemus_deadline_ns(const struct qemus *s);
 void qemus_process(struct qemus *s, uint64_t now_ns);
 
 /*
- * The VMs that have answered within QEMU_STALE_NS before @now_ns; odd are the sockets that have
- * not, save those that no QEMU listens on any more. -ENOMEM.
+ * The VMs whose process lives, by their last answers; one whose monitor has been silent for too
+ * long says so in `silent`. Odd are the sockets that have not told of a VM, save those that no QEMU
+ * listens on any more. -ENOMEM.
  */
 int qemus_list(const struct qemus *s, uint64_t now_ns, struct virt_list *ret);

@@ -27,6 +27,7 @@ struct virt_vm {
 	uint64_t ram_bytes; /* <memory>: the maximum, which is what QEMU maps */
 	unsigned n_backends;
 	uint64_t backend_bytes[VIRT_CELLS_MAX]; /* guest cells' memory, or all of it in one */
+	char backend_id[VIRT_CELLS_MAX][64];    /* VIRT_QMP: QEMU's ids; "" if it has none */
 	bool hugepages;
 	bool pci_hostdev;     /* VFIO holds the guest's pages */
 	bool placement_auto;  /* numad chose, which is the operator's word */
@@ -43,6 +44,8 @@ struct virt_vm {
 	/* VIRT_QMP only */
 	char socket[VIRT_SOCKET_MAX];
 	pid_t pid;
+	uint64_t start_ticks;           /* with pid: the process that answered */
+	char silent[SNAPSHOT_TEXT_MAX]; /* it has not answered for too long, and why; else "" */
 
 	/* VIRT_LIBVIRT only. virDomainGetVcpuPinInfo: the mask configured for each vCPU; all host
 	 * CPUs if none is */

@@ -14,6 +14,14 @@ static int refuse(pid_t tid, size_t size, const void *mask)
 	return -1;
 }
 
+static struct idset seen; /* what set() was given */
+
+static int note(pid_t tid, size_t size, const void *mask)
+{
+	memcpy(seen.word, mask, MIN2(size, sizeof(seen.word)));
+	return 0;
+}
+
 static int forbidden(pid_t tid, size_t size, const void *mask)
 {
 	abort();
@@ -25,18 +33,21 @@ static void our_own_thread_is_pinned(struct tap *tap_)
 	struct affinity_thread me = {.pid = getpid(), .tid = getpid()};
 	char why[SNAPSHOT_TEXT_MAX] = "";
 	struct thread_stat st;
-	struct idset cpu0 = {0};
+	struct idset one = {0};
 	cpu_set_t before, now;
+	unsigned cpu = 0;
 
 	REQUIRE(hostfs_open(&fs, "/") == 0);
 	REQUIRE(thread_stat_read(&fs, me.pid, 0, &st) == 0);
 	me.start_ticks = st.start_ticks;
 	sched_getaffinity(0, sizeof(before), &before);
-	idset_add(&cpu0, 0);
-	CHECK_INT(affinity_set(&fs, affinity_kernel, &me, &cpu0, why), 0);
+	while (!CPU_ISSET(cpu, &before))
+		cpu++;
+	idset_add(&one, cpu);
+	CHECK_INT(affinity_set(&fs, affinity_kernel, &me, &one, why), 0);
 	sched_getaffinity(0, sizeof(now), &now);
 	CHECK_INT(CPU_COUNT(&now), 1);
-	CHECK(CPU_ISSET(0, &now));
+	CHECK(CPU_ISSET(cpu, &now));
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
@@ -67,6 +78,10 @@ static void what_the_kernel_says_is_passed_on(struct tap *tap_)
 	REQUIRE(thread_stat_read(&fs, 594, 0, &st) == 0);
 	t.start_ticks = st.start_ticks;
 	CHECK_INT(affinity_set(&fs, refuse, &t, &cpus, why), AFFINITY_E_GONE);
+	idset_add(&cpus, 3);
+	idset_add(&cpus, 70);
+	CHECK_INT(affinity_set(&fs, note, &t, &cpus, why), 0);
+	CHECK(idset_equal(&seen, &cpus));
 	t.tid = 603;
 	CHECK_INT(affinity_set(&fs, refuse, &t, &cpus, why), AFFINITY_E_REFUSED);
 	CHECK_STR(why, "sched_setaffinity: Invalid argument");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A whole look at a captured host: from files to a snapshot, and from there to a decision. */
+#include "controller/host/threads.h"
 #include "controller/source/collect.h"
 #include "policy/decide.h"
 #include "tests/replay/hosts.h"
@@ -173,32 +174,74 @@ static void strict_and_passed_through_memory_is_fixed_D04_D17(struct tap *tap_)
 }
 
 /* The same guest without libvirt: its process by its socket, its threads by its own word. */
+static void as_bare(struct fixture *f, struct vcpu_thread *thread)
+{
+	struct thread_stat st;
+
+	setup(f);
+	f->list.n_vms = 1;
+	snprintf(f->vms[0].name, sizeof(f->vms[0].name), "bare");
+	f->vms[0].manager = VIRT_QMP;
+	f->vms[0].pid = 594;
+	if (thread_stat_read(&f->fs, 594, 0, &st) == 0)
+		f->vms[0].start_ticks = st.start_ticks;
+	f->vms[0].n_threads = 2;
+	f->vms[0].thread = thread;
+}
+
 static void a_qemu_that_libvirt_does_not_know(struct tap *tap_)
 {
 	struct vcpu_thread said[] = {{0, 602}, {1, 603}}, lent[] = {{0, 602}, {1, 624}};
 	const struct snap_vm *vm;
 	struct fixture f;
 
-	for (unsigned i = 0; i < 3; i++) {
-		setup(&f);
-		f.list.n_vms = 1;
-		f.vms[0].manager = VIRT_QMP;
-		f.vms[0].pid = i == 2 ? 12345 : 594;
-		f.vms[0].n_threads = 2;
-		f.vms[0].thread = i == 1 ? lent : said;
+	for (unsigned i = 0; i < 2; i++) {
+		as_bare(&f, i ? lent : said);
 		REQUIRE(collect_run(&f.c) == 0);
-		/* one that has ended since it was asked is simply not there */
-		CHECK_INT(f.c.snapshot->n_vms, i == 2 ? 0 : 1);
+		REQUIRE(f.c.snapshot->n_vms == 1);
 		vm = f.c.snapshot->vm;
-		if (i < 2) {
-			CHECK_STR(vm->problem, "");
-			CHECK_INT(vm->n_vcpus, i == 0 ? 2 : 1);
-			CHECK_INT(vm->vcpu[0].tid, 602);
-			CHECK(vm->has_memory);
-			CHECK(!f.c.observed->vm[0].needs_monitor);
-		}
+		CHECK_STR(vm->problem, "");
+		CHECK_INT(vm->n_vcpus, i ? 1 : 2);
+		CHECK_INT(vm->vcpu[0].tid, 602);
+		CHECK(vm->has_memory);
+		CHECK(!f.c.observed->vm[0].needs_monitor);
 		teardown(&f);
 	}
+}
+
+static void a_qemu_that_has_ended_since_it_was_asked(struct tap *tap_)
+{
+	struct vcpu_thread said[] = {{0, 602}, {1, 603}};
+	struct fixture f;
+
+	for (unsigned i = 0; i < 2; i++) {
+		as_bare(&f, said);
+		if (i)
+			f.vms[0].start_ticks++; /* its number is another process's by now */
+		else
+			f.vms[0].pid = 12345;
+		REQUIRE(collect_run(&f.c) == 0);
+		CHECK_INT(f.c.snapshot->n_vms, 0);
+		teardown(&f);
+	}
+}
+
+static void bare_qemus_that_must_be_left_alone(struct tap *tap_)
+{
+	struct vcpu_thread said[] = {{0, 602}, {1, 603}};
+	struct fixture f;
+
+	as_bare(&f, said);
+	snprintf(f.vms[0].silent, sizeof(f.vms[0].silent), "its monitor is silent");
+	REQUIRE(collect_run(&f.c) == 0 && f.c.snapshot->n_vms == 1);
+	CHECK_STR(f.c.snapshot->vm[0].problem, "its monitor is silent");
+	CHECK_INT(f.c.snapshot->vm[0].n_vcpus, 2); /* what was done to it can still be undone */
+	teardown(&f);
+	as_bare(&f, said);
+	snprintf(f.vms[0].name, sizeof(f.vms[0].name), "a"); /* libvirt has a pid file of it */
+	REQUIRE(collect_run(&f.c) == 0 && f.c.snapshot->n_vms == 1);
+	CHECK(strstr(f.c.snapshot->vm[0].problem, "it is libvirt's") != NULL);
+	teardown(&f);
 }
 
 static void an_empty_root_is_a_condition(struct tap *tap_)
@@ -217,7 +260,7 @@ static void an_empty_root_is_a_condition(struct tap *tap_)
 TAP_MAIN(TEST(a_captured_host_becomes_a_snapshot),
 	TEST(one_vm_that_cannot_be_read_does_not_affect_the_others),
 	TEST(a_pid_file_of_another_process_is_not_believed),
-	TEST(the_same_host_again_says_nothing_new),
-	TEST(plugged_memory_is_looked_for_at_once),
+	TEST(the_same_host_again_says_nothing_new), TEST(plugged_memory_is_looked_for_at_once),
 	TEST(strict_and_passed_through_memory_is_fixed_D04_D17),
-	TEST(a_qemu_that_libvirt_does_not_know), TEST(an_empty_root_is_a_condition))
+	TEST(a_qemu_that_libvirt_does_not_know), TEST(a_qemu_that_has_ended_since_it_was_asked),
+	TEST(bare_qemus_that_must_be_left_alone), TEST(an_empty_root_is_a_condition))

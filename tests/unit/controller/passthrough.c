@@ -41,21 +41,34 @@ static void the_threads_of_a_vm_are_learnt(struct tap *tap_)
 	virt_vm_clear(&vm);
 }
 
-static void what_fails_leaves_the_vm_as_it_was(struct tap *tap_)
+static void what_fails_is_named_at_once(struct tap *tap_)
 {
-	static const char *const replies[] = {NULL, "", "{", "[]", "{\"return\":{}}",
-		"{\"error\":{\"class\":\"CommandNotFound\",\"desc\":\"no\"}}"};
+	static const struct {
+		const char *reply, *why;
+		int result;
+	} bad[] = {
+		{NULL, "", QMP_E_CLOSED},
+		{"", "not a whole JSON object", QMP_E_REMOTE},
+		{"{", "not a whole JSON object", QMP_E_REMOTE},
+		{"[]", "not a QMP message", QMP_E_REMOTE},
+		{"{\"return\":{}}", "query-cpus-fast", QMP_E_SHAPE},
+		{"{\"error\":{\"class\":\"CommandNotFound\",\"desc\":\"no\"},\"id\":\"libvirt-1\"}",
+			"no", QMP_E_REMOTE},
+	};
 
-	for (size_t i = 0; i < ARRAY_LEN(replies); i++) {
-		struct monitor m = {.reply = replies[i]};
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct monitor m = {.reply = bad[i].reply};
 		struct virt_vm vm = {0};
 		char why[SNAPSHOT_TEXT_MAX] = "";
+		uint64_t begin = qmp_sync_now_ns();
 
-		CHECK(passthrough_ask_threads(call, &m, &vm, why) > 0);
-		CHECK(why[0] != '\0');
+		CHECK_INT(passthrough_ask_threads(call, &m, &vm, why), bad[i].result);
+		CHECK(strstr(why, bad[i].why) != NULL);
+		/* the deadline is ten seconds: nothing here waits for it */
+		CHECK(qmp_sync_now_ns() - begin < UINT64_C(8000000000));
 		CHECK_INT(vm.n_threads, 0);
 		virt_vm_clear(&vm);
 	}
 }
 
-TAP_MAIN(TEST(the_threads_of_a_vm_are_learnt), TEST(what_fails_leaves_the_vm_as_it_was))
+TAP_MAIN(TEST(the_threads_of_a_vm_are_learnt), TEST(what_fails_is_named_at_once))

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/tap.h"
@@ -24,12 +25,14 @@ struct monitor {
 	int listener, client; /* -1: none */
 	bool hangs;           /* greets, never answers */
 	unsigned clients;     /* that came so far */
+	pid_t pid;            /* of the process that listens */
+	bool dead;
 	const char *uuid, *name, *status, *migrate, *cpus;
 };
 
 struct fixture {
 	char dir[64];
-	struct monitor *m[3]; /* own */
+	struct monitor *m[80]; /* own */
 	unsigned n;
 	struct qemu_source source;
 	struct qemus *qemus;
@@ -45,13 +48,26 @@ static void on_news(void *userdata)
 	f->news++;
 }
 
+static bool on_started(void *userdata, pid_t pid, uint64_t *ret_start_ticks)
+{
+	struct fixture *f = userdata;
+
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->m[i]->pid == pid && f->m[i]->dead)
+			return false;
+	*ret_start_ticks = 7;
+	return true;
+}
+
 static void setup(struct fixture *f, bool share)
 {
+	struct qemus_config config = {
+		.notify = on_news, .started = on_started, .userdata = f, .tick_ns = 10 * SECOND};
 	char pattern[128];
 
 	memset(f, 0, sizeof(*f));
 	snprintf(f->dir, sizeof(f->dir), "/tmp/numaherd-test-XXXXXX");
-	if (!mkdtemp(f->dir) || qemus_new(on_news, f, &f->qemus) < 0)
+	if (!mkdtemp(f->dir) || qemus_new(&config, &f->qemus) < 0)
 		abort();
 	snprintf(pattern, sizeof(pattern), "%s/*.qmp", f->dir);
 	f->source = (struct qemu_source){.pattern = strdup(pattern), .share = share};
@@ -74,7 +90,13 @@ static struct monitor *monitor_new(struct fixture *f, const char *name)
 		.cpus = "[" CPU(0, 11) "," CPU(1, 12) "]"};
 	snprintf(m->path, sizeof(m->path), "%s/%s", f->dir, name);
 	memcpy(a.sun_path, m->path, sizeof(a.sun_path));
-	if (bind(m->listener, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(m->listener, 1) < 0)
+	if (bind(m->listener, (struct sockaddr *)&a, sizeof(a)) < 0)
+		abort();
+	/* who listens is who the kernel says is there: each a process of its own */
+	m->pid = fork();
+	if (m->pid == 0)
+		_exit(listen(m->listener, 1) < 0);
+	if (m->pid < 0 || waitpid(m->pid, NULL, 0) != m->pid)
 		abort();
 	return m;
 }
@@ -213,7 +235,9 @@ static void a_shared_monitor_is_asked_and_left(struct tap *tap_)
 	CHECK_STR(vm->name, "100"); /* it has no name of its own */
 	CHECK_STR(vm->uuid, UUID);
 	CHECK_STR(vm->socket, m->path);
-	CHECK_INT(vm->pid, getpid());
+	CHECK_INT(vm->pid, m->pid);
+	CHECK_INT(vm->start_ticks, 7);
+	CHECK_STR(vm->silent, "");
 	CHECK_INT(vm->condition, VM_RUNNING);
 	CHECK_INT(vm->ram_bytes, 1048576);
 	REQUIRE(vm->n_threads == 2);
@@ -299,7 +323,15 @@ static void plugging_is_news(struct tap *tap_)
 	teardown(&f);
 }
 
-static void one_that_hangs_harms_nobody_and_lives_on_for_a_while(struct tap *tap_)
+/* Lets the time pass in which a monitor that hangs may answer. */
+static void wait_in_vain(struct fixture *f)
+{
+	f->now += QEMU_ANSWER_NS;
+	pump(f);
+	qemus_list(f->qemus, f->now, &f->list);
+}
+
+static void one_that_hangs_harms_nobody_and_stays_a_vm(struct tap *tap_)
 {
 	struct fixture f;
 	struct monitor *m;
@@ -312,24 +344,64 @@ static void one_that_hangs_harms_nobody_and_lives_on_for_a_while(struct tap *tap
 	m->hangs = true;
 	f.now += 10 * SECOND;
 	look(&f);
-	f.now += QEMU_ANSWER_NS;
-	pump(&f);
-	qemus_list(f.qemus, f.now, &f.list);
-	CHECK_INT(f.list.n_vms, 2); /* by its last answers */
-	CHECK_INT(m->client, -1);   /* and its monitor was left */
-	f.now += QEMU_STALE_NS - 14 * SECOND;
+	wait_in_vain(&f);
+	REQUIRE(f.list.n_vms == 2);
+	CHECK_STR(f.list.vm[0].silent, ""); /* its last answers are still good */
+	CHECK_INT(m->client, -1);           /* and its monitor was left */
+	f.now += QEMU_STALE_NS;
 	look(&f);
-	f.now += QEMU_ANSWER_NS;
-	pump(&f);
-	qemus_list(f.qemus, f.now, &f.list);
-	REQUIRE(f.list.n_vms == 1);
-	CHECK_STR(f.list.vm[0].name, "101");
-	CHECK_INT(f.list.n_odd, 1);
-	CHECK(strstr(f.list.odd, "100.qmp: query-status: no reply in time") != NULL);
+	wait_in_vain(&f);
+	/* its pins are still ours to give back, so it must not be forgotten */
+	REQUIRE(f.list.n_vms == 2);
+	CHECK(strstr(f.list.vm[0].silent, "silent for 80 s") != NULL);
+	CHECK(strstr(f.list.vm[0].silent, "query-status: no reply in time") != NULL);
+	CHECK_STR(f.list.vm[1].silent, "");
 	m->hangs = false;
+	f.now += 60 * SECOND;
 	look(&f);
+	CHECK_STR(f.list.vm[0].silent, "");
+	teardown(&f);
+}
+
+static void one_that_failed_is_asked_less_and_less_often(struct tap *tap_)
+{
+	struct fixture f;
+	struct monitor *m;
+	unsigned clients;
+
+	setup(&f, true);
+	m = monitor_new(&f, "100.qmp");
+	m->hangs = true;
+	for (unsigned i = 0; i < 30; i++) { /* five minutes */
+		look(&f);
+		wait_in_vain(&f);
+		f.now += 5 * SECOND;
+	}
+	clients = m->clients;
+	CHECK(clients >= 6 && clients <= 9);
+	CHECK_INT(f.list.n_odd, 1);
+	m->hangs = false;
+	f.now += 60 * SECOND;
+	look(&f);
+	CHECK_INT(f.list.n_vms, 1);
+	look(&f);
+	CHECK_INT(m->clients, clients + 2);
+	teardown(&f);
+}
+
+static void many_that_hang_do_not_keep_others_waiting(struct tap *tap_)
+{
+	struct fixture f;
+	char name[32];
+
+	setup(&f, true);
+	for (unsigned i = 0; i < 80; i++) {
+		snprintf(name, sizeof(name), "%u.qmp", 100 + i);
+		monitor_new(&f, name)->hangs = i < 78;
+	}
+	look(&f);
+	wait_in_vain(&f);
 	CHECK_INT(f.list.n_vms, 2);
-	CHECK_INT(f.list.n_odd, 0);
 	teardown(&f);
 }
 
@@ -343,6 +415,7 @@ static void one_that_ends_is_gone_at_once(struct tap *tap_)
 		m = monitor_new(&f, "100.qmp");
 		look(&f);
 		CHECK_INT(f.list.n_vms, 1);
+		m->dead = true;
 		monitor_end(m);
 		if (share)
 			look(&f);
@@ -354,6 +427,49 @@ static void one_that_ends_is_gone_at_once(struct tap *tap_)
 		CHECK_INT(f.news, 2);
 		teardown(&f);
 	}
+}
+
+/* Its monitor closes, or its socket is removed, but its process lives. */
+static void a_lost_monitor_is_no_lost_vm(struct tap *tap_)
+{
+	for (unsigned share = 0; share < 2; share++) {
+		struct fixture f;
+		struct monitor *m;
+
+		setup(&f, share == 1);
+		m = monitor_new(&f, "100.qmp");
+		look(&f);
+		monitor_end(m);
+		for (unsigned i = 0; i < 3; i++) {
+			look(&f);
+			CHECK_INT(f.list.n_vms, 1);
+			f.now += 30 * SECOND;
+		}
+		CHECK_INT(f.news, 1);
+		m->dead = true;
+		look(&f);
+		CHECK_INT(f.list.n_vms, 0);
+		teardown(&f);
+	}
+}
+
+static void another_process_behind_the_same_path_is_another_vm(struct tap *tap_)
+{
+	struct fixture f;
+	struct monitor *m, *m2;
+
+	setup(&f, true);
+	m = monitor_new(&f, "100.qmp");
+	look(&f);
+	monitor_end(m);
+	m->dead = true;
+	m2 = monitor_new(&f, "100.qmp");
+	look(&f);
+	REQUIRE(f.list.n_vms == 1);
+	CHECK_INT(f.list.vm[0].pid, m2->pid);
+	CHECK_STR(f.list.vm[0].uuid, UUID);
+	CHECK_INT(f.news, 2);
+	teardown(&f);
 }
 
 /* The file of a socket that a QEMU which crashed has left behind. */
@@ -378,21 +494,54 @@ static void a_dead_socket_is_no_trouble_and_a_file_is(struct tap *tap_)
 	teardown(&f);
 }
 
-static void a_uuid_is_needed_once_and_made_if_there_is_none(struct tap *tap_)
+static void an_identity_cannot_be_taken_away(struct tap *tap_)
 {
 	struct fixture f;
-	struct monitor *m, *m2;
+	struct monitor *m;
+
+	setup(&f, true);
+	monitor_new(&f, "101.qmp")->name = "{\"name\":\"first\"}";
+	look(&f);
+	m = monitor_new(&f, "100.qmp"); /* comes before it in the list, and claims to be it */
+	m->name = "{\"name\":\"thief\"}";
+	for (unsigned i = 0; i < 2; i++) {
+		look(&f);
+		REQUIRE(f.list.n_vms == 2);
+		CHECK_STR(f.list.vm[0].name, "first");
+		CHECK_STR(f.list.vm[0].uuid, UUID);
+		CHECK(strcmp(f.list.vm[1].uuid, UUID) != 0);
+		CHECK_INT(strlen(f.list.vm[1].uuid), 36);
+	}
+	teardown(&f);
+}
+
+static void one_qemu_with_two_sockets_is_one_vm(struct tap *tap_)
+{
+	struct fixture f;
+
+	setup(&f, true);
+	monitor_new(&f, "100.qmp");
+	monitor_new(&f, "101.qmp");
+	/* now the same process listens on both */
+	for (unsigned i = 0; i < 2; i++) {
+		listen(f.m[i]->listener, 1);
+		f.m[i]->pid = getpid();
+		f.m[i]->uuid = NULL;
+	}
+	look(&f);
+	CHECK_INT(f.list.n_vms, 1);
+	CHECK_INT(f.list.n_odd, 0);
+	teardown(&f);
+}
+
+static void without_a_uuid_the_path_says_who_it_is(struct tap *tap_)
+{
+	struct fixture f;
 	char first[SNAPSHOT_UUID_LEN];
 
 	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
-	m2 = monitor_new(&f, "101.qmp");
-	look(&f);
-	CHECK_INT(f.list.n_vms, 1);
-	CHECK_INT(f.list.n_odd, 1);
-	CHECK(strstr(f.list.odd, "has the UUID of the VM at") != NULL);
-	m->uuid = NULL; /* does not know the question */
-	m2->uuid = "00000000-0000-0000-0000-000000000000";
+	monitor_new(&f, "100.qmp")->uuid = NULL; /* does not know the question */
+	monitor_new(&f, "101.qmp")->uuid = "00000000-0000-0000-0000-000000000000";
 	look(&f);
 	REQUIRE(f.list.n_vms == 2);
 	memcpy(first, f.list.vm[0].uuid, sizeof(first));
@@ -400,6 +549,64 @@ static void a_uuid_is_needed_once_and_made_if_there_is_none(struct tap *tap_)
 	CHECK(strcmp(first, f.list.vm[1].uuid) != 0);
 	look(&f);
 	CHECK_STR(f.list.vm[0].uuid, first);
+	teardown(&f);
+}
+
+static void odd_names_are_only_names(struct tap *tap_)
+{
+	struct fixture f;
+
+	setup(&f, true);
+	monitor_new(&f, "100.qmp")->name = "{\"name\":\"a\\\"b\\\\\\u0007{\"}";
+	look(&f);
+	REQUIRE(f.list.n_vms == 1);
+	CHECK_STR(f.list.vm[0].name, "a\"b\\?{");
+	teardown(&f);
+}
+
+static void an_event_while_it_is_asked_is_not_forgotten(struct tap *tap_)
+{
+	struct fixture f;
+	struct monitor *m;
+
+	setup(&f, false);
+	m = monitor_new(&f, "100.qmp");
+	look(&f);
+	m->hangs = true;
+	f.now += 2 * SECOND;
+	look(&f); /* asked, not answered yet */
+	say(m, "{\"event\":\"STOP\",\"timestamp\":{\"seconds\":1,\"microseconds\":1}}");
+	f.now += SECOND;
+	pump(&f);
+	m->hangs = false;
+	m->status = "{\"running\":false,\"status\":\"paused\"}";
+	wait_in_vain(&f); /* the question times out, the next one is answered */
+	f.now += 60 * SECOND;
+	look(&f);
+	REQUIRE(f.list.n_vms == 1);
+	CHECK_INT(f.list.vm[0].condition, VM_PAUSED);
+	teardown(&f);
+}
+
+static void a_flood_ends_the_connection(struct tap *tap_)
+{
+	struct fixture f;
+	struct monitor *m;
+
+	setup(&f, false);
+	m = monitor_new(&f, "100.qmp");
+	look(&f);
+	for (unsigned i = 0; i < 3000 && m->client >= 0; i++) {
+		say(m, "{\"event\":\"RTC_CHANGE\",\"timestamp\":{\"seconds\":1}}");
+		if (i % 100 == 0)
+			pump(&f);
+	}
+	pump(&f);
+	CHECK_INT(m->client, -1);
+	f.now += QEMU_STALE_NS + SECOND;
+	qemus_list(f.qemus, f.now, &f.list);
+	REQUIRE(f.list.n_vms == 1);
+	CHECK(strstr(f.list.vm[0].silent, "it sends too many events") != NULL);
 	teardown(&f);
 }
 
@@ -416,9 +623,11 @@ static void answers_of_another_shape_are_odd(struct tap *tap_)
 	CHECK_INT(f.list.n_odd, 1);
 	CHECK(strstr(f.list.odd, "query-cpus-fast") != NULL);
 	m->cpus = "[]";
+	f.now += 60 * SECOND;
 	look(&f);
 	CHECK(strstr(f.list.odd, "a QEMU without vCPUs") != NULL);
 	m->cpus = "\x80";
+	f.now += 60 * SECOND;
 	look(&f);
 	CHECK(strstr(f.list.odd, "a string that is not UTF-8") != NULL);
 	teardown(&f);
@@ -445,7 +654,13 @@ static void libvirts_word_comes_first(struct tap *tap_)
 TAP_MAIN(TEST(a_shared_monitor_is_asked_and_left),
 	TEST(one_that_is_not_shared_is_followed_by_events),
 	TEST(a_flood_of_events_is_asked_about_once_a_second), TEST(plugging_is_news),
-	TEST(one_that_hangs_harms_nobody_and_lives_on_for_a_while),
-	TEST(one_that_ends_is_gone_at_once), TEST(a_dead_socket_is_no_trouble_and_a_file_is),
-	TEST(a_uuid_is_needed_once_and_made_if_there_is_none),
-	TEST(answers_of_another_shape_are_odd), TEST(libvirts_word_comes_first))
+	TEST(one_that_hangs_harms_nobody_and_stays_a_vm),
+	TEST(one_that_failed_is_asked_less_and_less_often),
+	TEST(many_that_hang_do_not_keep_others_waiting), TEST(one_that_ends_is_gone_at_once),
+	TEST(a_lost_monitor_is_no_lost_vm),
+	TEST(another_process_behind_the_same_path_is_another_vm),
+	TEST(a_dead_socket_is_no_trouble_and_a_file_is), TEST(an_identity_cannot_be_taken_away),
+	TEST(one_qemu_with_two_sockets_is_one_vm), TEST(without_a_uuid_the_path_says_who_it_is),
+	TEST(odd_names_are_only_names), TEST(an_event_while_it_is_asked_is_not_forgotten),
+	TEST(a_flood_ends_the_connection), TEST(answers_of_another_shape_are_odd),
+	TEST(libvirts_word_comes_first))
