@@ -76,6 +76,9 @@ static bool has_group(
 
 	if (snap_vm_running_vcpus(vm) < 2)
 		return false;
+	/* the first touch of a page counts as private, so that early windows show no sharing */
+	if (vm->windows < set->ungroup_windows)
+		return true;
 	for (unsigned i = 0; i < vm->n_vcpus; i++) {
 		if (!vm->vcpu[i].tid || vm->vcpu[i].idle)
 			continue;

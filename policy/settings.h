@@ -17,11 +17,12 @@ struct settings {
 	/* A change is judged when so much time and so many windows with faults have gone by */
 	uint64_t settle_ns;
 	unsigned settle_windows;
-	unsigned home_bonus;    /* a VM that has a home leaves it only for so much more */
-	unsigned copy_cost;     /* permille charged for copying *all* of a VM's memory */
-	unsigned group_shared;  /* permille of shared faults from which on a VM is one group */
-	unsigned cpu_pct;       /* kernel numa_classify(): 112, room is capacity*100 > load*112 */
-	uint64_t reserve_bytes; /* memory that stays free on every node, at least this ... */
+	unsigned home_bonus;      /* a VM that has a home leaves it only for so much more */
+	unsigned copy_cost;       /* permille charged for copying *all* of a VM's memory */
+	unsigned ungroup_windows; /* a VM is one group until so many windows say otherwise */
+	unsigned group_shared;    /* permille of shared faults from which on a VM is one group */
+	unsigned cpu_pct;         /* kernel numa_classify(): 112, room is capacity*100 > load*112 */
+	uint64_t reserve_bytes;   /* memory that stays free on every node, at least this ... */
 	unsigned reserve_permille; /* ... and at least this share of the node */
 	/* Counters that stood still for so long are stale; the scanner's own period goes up to 60 s
 	 */
@@ -35,7 +36,8 @@ struct settings {
 		.improvement = 30, .margin = 15, .blind_factor = 4, .persistence_windows = 3, \
 		.cooldown_ns = UINT64_C(60000000000), .home_bonus = 60,                       \
 		.settle_ns = UINT64_C(60000000000), .settle_windows = 4, .copy_cost = 200,    \
-		.group_shared = 10, .cpu_pct = 112, .reserve_bytes = UINT64_C(64) << 20,      \
-		.reserve_permille = 30, .stale_ns = UINT64_C(180000000000),                   \
-		.silent_ns = UINT64_C(60000000000), .warmup_windows = 2,                      \
+		.ungroup_windows = 8, .group_shared = 10, .cpu_pct = 112,                     \
+		.reserve_bytes = UINT64_C(64) << 20, .reserve_permille = 30,                  \
+		.stale_ns = UINT64_C(180000000000), .silent_ns = UINT64_C(60000000000),       \
+		.warmup_windows = 2,                                                          \
 	}

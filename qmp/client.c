@@ -33,8 +33,8 @@ static void fill_defaults(struct qmp_config *c)
 		c->message_bytes_max = INT_MAX / 4;
 	if (!c->depth_max)
 		c->depth_max = QMP_DEPTH_DEFAULT;
-	if (c->depth_max > 1024) /* json-c's parser keeps a level's state for each */
-		c->depth_max = 1024;
+	if (c->depth_max > FRAME_DEPTH_MAX) /* json-c's parser keeps a level's state for each */
+		c->depth_max = FRAME_DEPTH_MAX;
 	if (!c->connect_timeout_ns)
 		c->connect_timeout_ns = 5 * SECOND_NS;
 	if (!c->greeting_timeout_ns)

@@ -20,7 +20,7 @@ int qmp_frame_init(struct frame *f, size_t bytes_max, unsigned depth_max)
 	f->tokener = json_tokener_new_ex((int)depth_max + 1);
 	if (!f->tokener)
 		return -ENOMEM;
-	json_tokener_set_flags(f->tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	json_tokener_set_flags(f->tokener, JSON_TOKENER_STRICT);
 	return 0;
 }
 
@@ -46,6 +46,7 @@ static void begin_message(struct frame *f)
 {
 	f->depth = f->values = f->containers = 0;
 	f->in_string = f->escaped = false;
+	f->utf8_more = 0;
 }
 
 void qmp_frame_reset(struct frame *f)
@@ -118,13 +119,13 @@ static const unsigned char kinds[256] = {
 	[','] = COMMA,
 };
 
-/* The first byte from @at on that ends a run of plain ones inside a string; @end if there is none.
- */
+/* The first byte from @at on that is not plain ASCII of a string; @end if there is none. */
 static size_t skip_string(const char *buf, size_t at, size_t end)
 {
 	while (at < end) {
-		unsigned char c = (unsigned char)buf[at];
+		signed char c = (signed char)buf[at];
 
+		/* below ' ' are control bytes and, as a signed number, all bytes from 0x80 on */
 		if (c == '"' || c == '\\' || c < ' ')
 			break;
 		at++;
@@ -140,41 +141,83 @@ static size_t skip_plain(const char *buf, size_t at, size_t end)
 	return at;
 }
 
-/* Inside a string at f->scanned. Returns 0 or QMP_E_SYNTAX. */
-static int scan_string(struct frame *f, struct qmp_error *err)
+/*
+ * One byte of a character beyond ASCII. Why here: json-c lets pass forms that are longer than need
+ * be, and those are a way around every test for a character. Bounds as in Unicode 15, table 3-7.
+ */
+static bool take_utf8(struct frame *f, unsigned char c)
 {
-	while (f->scanned < f->end) {
-		bool escaped = f->escaped;
-		unsigned char c;
-
-		if (!escaped)
-			f->scanned = skip_string(f->buf, f->scanned, f->end);
-		if (f->scanned == f->end)
-			return 0;
-		c = (unsigned char)f->buf[f->scanned];
-		if (c < ' ')
-			return qmp_error_set(
-				err, QMP_E_SYNTAX, "not JSON: byte 0x%02x inside a string", c);
-		f->scanned++;
-		/* what follows a backslash ends nothing, be it a quote or another backslash */
-		f->escaped = !escaped && c == '\\';
-		if (!escaped && c == '"') {
-			f->in_string = false;
-			return 0;
-		}
+	if (f->utf8_more) {
+		if (c < f->utf8_low || c > f->utf8_high)
+			return false;
+		f->utf8_more--;
+	} else if (c >= 0xc2 && c <= 0xf4) {
+		f->utf8_more = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+	} else {
+		return false;
 	}
+	f->utf8_low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+	f->utf8_high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+	return true;
+}
+
+/* One byte of a string that is not plain. Returns 0, QMP_E_SYNTAX, QMP_E_UTF8. */
+static int take_special(struct frame *f, unsigned char c, struct qmp_error *err)
+{
+	bool escaped = f->escaped;
+
+	if (c >= 0x80 || f->utf8_more) {
+		if (!take_utf8(f, c) || escaped)
+			return qmp_error_set(
+				err, QMP_E_UTF8, "a message with a string that is not UTF-8");
+		return 0;
+	}
+	if (c < ' ')
+		return qmp_error_set(err, QMP_E_SYNTAX, "not JSON: byte 0x%02x inside a string", c);
+	/* what follows a backslash ends nothing, be it a quote or another backslash */
+	f->escaped = !escaped && c == '\\';
+	if (!escaped && c == '"')
+		f->in_string = false;
 	return 0;
 }
 
-static int open_container(struct frame *f, struct qmp_error *err)
+/* Inside a string at f->scanned. Returns 0, QMP_E_SYNTAX, QMP_E_UTF8. */
+static int scan_string(struct frame *f, struct qmp_error *err)
 {
-	if (++f->depth > f->depth_max)
+	int r = 0;
+
+	while (r == 0 && f->in_string) {
+		if (!f->escaped && !f->utf8_more)
+			f->scanned = skip_string(f->buf, f->scanned, f->stop);
+		if (f->scanned == f->stop)
+			return 0;
+		r = take_special(f, (unsigned char)f->buf[f->scanned++], err);
+	}
+	return r;
+}
+
+static int open_container(struct frame *f, bool is_list, struct qmp_error *err)
+{
+	if (f->depth == f->depth_max)
 		return qmp_error_set(err, QMP_E_TOO_DEEP, "a message nested deeper than %u levels",
 			f->depth_max);
 	if (++f->containers > FRAME_CONTAINERS_MAX)
 		return qmp_error_set(err, QMP_E_TOO_MANY,
 			"a message of more than %u objects and lists", FRAME_CONTAINERS_MAX);
+	if (is_list)
+		f->lists[f->depth / 8] |= (unsigned char)(1u << (f->depth % 8));
+	else
+		f->lists[f->depth / 8] &= (unsigned char)~(1u << (f->depth % 8));
+	f->depth++;
 	return 0;
+}
+
+static int close_container(struct frame *f, bool is_list, struct qmp_error *err)
+{
+	f->depth--;
+	if ((f->lists[f->depth / 8] >> (f->depth % 8) & 1) == is_list)
+		return 0;
+	return qmp_error_set(err, QMP_E_SYNTAX, "not JSON: brackets do not match");
 }
 
 /*
@@ -183,7 +226,7 @@ static int open_container(struct frame *f, struct qmp_error *err)
  */
 static int scan_message(struct frame *f, struct qmp_error *err)
 {
-	while (f->scanned < f->end) {
+	while (f->scanned < f->stop) {
 		unsigned char c, kind;
 		int r = 0;
 
@@ -193,24 +236,24 @@ static int scan_message(struct frame *f, struct qmp_error *err)
 				return r;
 			continue;
 		}
-		f->scanned = skip_plain(f->buf, f->scanned, f->end);
-		if (f->scanned == f->end)
+		f->scanned = skip_plain(f->buf, f->scanned, f->stop);
+		if (f->scanned == f->stop)
 			return 0;
 		c = (unsigned char)f->buf[f->scanned++];
 		kind = kinds[c];
 		if (kind == QUOTE)
 			f->in_string = true;
 		else if (kind == OPEN)
-			r = open_container(f, err);
-		else if (kind == CLOSE && --f->depth == 0)
-			return 0;
+			r = open_container(f, c == '[', err);
+		else if (kind == CLOSE)
+			r = close_container(f, c == ']', err);
 		else if (kind == COMMA && ++f->values > FRAME_VALUES_MAX)
 			r = qmp_error_set(err, QMP_E_TOO_MANY, "a message of more than %u values",
 				FRAME_VALUES_MAX);
 		else if (kind == BACKSLASH || kind == CONTROL)
 			r = qmp_error_set(
 				err, QMP_E_SYNTAX, "not JSON: byte 0x%02x outside a string", c);
-		if (r != 0)
+		if (r != 0 || !f->depth)
 			return r;
 	}
 	return 0;
@@ -229,9 +272,8 @@ static int find_message(struct frame *f, struct qmp_error *err)
 			"not a QMP message: it begins with byte 0x%02x, not with '{'",
 			(unsigned)(unsigned char)f->buf[f->start]);
 	begin_message(f);
-	f->depth = f->containers = 1;
 	f->scanned++;
-	return 0;
+	return open_container(f, false, err);
 }
 
 static int parse(struct frame *f, struct json_object **ret, struct qmp_error *err)
@@ -249,8 +291,6 @@ static int parse(struct frame *f, struct json_object **ret, struct qmp_error *er
 		return 0;
 	}
 	json_object_put(object);
-	if (e == json_tokener_error_parse_utf8_string)
-		return qmp_error_set(err, QMP_E_UTF8, "a message with a string that is not UTF-8");
 	if (e == json_tokener_error_depth)
 		return qmp_error_set(err, QMP_E_TOO_DEEP, "a message nested deeper than %u levels",
 			f->depth_max);
@@ -269,10 +309,13 @@ int qmp_frame_next(struct frame *f, struct json_object **ret, struct qmp_error *
 		if (r != 0 || !f->depth)
 			return r;
 	}
+	/* nothing beyond the limit is looked at, so that cutting the stream otherwise changes
+	 * nothing */
+	f->stop = f->end - f->start > f->bytes_max ? f->start + f->bytes_max : f->end;
 	r = scan_message(f, err);
 	if (r != 0)
 		return r;
-	if (f->scanned - f->start > f->bytes_max)
+	if (f->depth && f->stop < f->end)
 		return qmp_error_set(
 			err, QMP_E_TOO_BIG, "a message of more than %zu bytes", f->bytes_max);
 	return f->depth ? 0 : parse(f, ret, err);

@@ -15,19 +15,23 @@
 /* Each value costs json-c up to some hundred bytes, whatever its text costs. */
 #define FRAME_VALUES_MAX (512u << 10)
 #define FRAME_CONTAINERS_MAX (64u << 10)
+#define FRAME_DEPTH_MAX 1024u
 
 struct frame {
 	char *buf; /* own */
 	size_t size, start, scanned, end;
+	size_t stop; /* scanning goes up to here */
 	size_t bytes_max;
 	unsigned depth_max;
 	struct json_tokener *tokener; /* own */
 	/* of the message at `start` */
 	unsigned depth, values, containers;
 	bool in_string, escaped;
+	unsigned char utf8_more, utf8_low, utf8_high; /* what the next byte of a character may be */
+	unsigned char lists[FRAME_DEPTH_MAX / 8];     /* bit by level: a list, not an object */
 };
 
-/* -ENOMEM */
+/* @depth_max: 1 to FRAME_DEPTH_MAX. -ENOMEM */
 int qmp_frame_init(struct frame *f, size_t bytes_max, unsigned depth_max);
 void qmp_frame_deinit(struct frame *f);
 /* Forgets what is in it. */

@@ -61,6 +61,26 @@ static void a_well_placed_vm_is_left_alone(struct tap *tap_)
 	CHECK(strstr(p.vm[0].reason.text, "well placed") != NULL);
 }
 
+/* Few windows say little about who shares what. */
+static void a_vm_is_one_group_until_it_is_known_better(struct tap *tap_)
+{
+	_cleanup_snapshot_ struct snapshot *s = build_two(1);
+	_cleanup_(history_clearp) struct history h = {0};
+	_cleanup_plan_ struct plan p = {0};
+	struct snap_vm *vm = build_vm(s, 0, "vm1", 2, 4 * GIB, at0, 1);
+
+	vm->vcpu[0].faults[2 * 0 + FAULT_PRIVATE] = 1000;
+	vm->vcpu[1].faults[2 * 1 + FAULT_PRIVATE] = 1000;
+	build_memory(s, vm, (uint64_t[]){2 * GIB, 2 * GIB});
+	vm->windows = set.ungroup_windows - 1;
+	build_decide(s, &set, &h, 3, &p);
+	CHECK(p.vm[0].grouped && !p.vm[0].split);
+	plan_clear(&p);
+	vm->windows = set.ungroup_windows;
+	build_decide(s, &set, &h, 3, &p);
+	CHECK(!p.vm[0].grouped);
+}
+
 /* A group whose vCPUs each run by their own memory: gathering them would bring most of them away
  * from it. */
 static void a_group_that_is_near_its_own_memory_stays(struct tap *tap_)
@@ -363,6 +383,7 @@ static void old_faults_do_not_carry_a_vm_off(struct tap *tap_)
 
 TAP_MAIN(TEST(vcpus_go_to_their_memory), TEST(the_rest_of_the_memory_follows),
 	TEST(a_well_placed_vm_is_left_alone), TEST(a_group_that_is_near_its_own_memory_stays),
+	TEST(a_vm_is_one_group_until_it_is_known_better),
 	TEST(task_faults_count_only_without_a_group), TEST(without_data_pages_alone_decide_D03),
 	TEST(without_data_an_even_split_is_left_alone), TEST(no_statistics_is_not_zero_D44),
 	TEST(headroom_on_the_target_D19), TEST(headroom_is_used_up_by_the_plan),
