@@ -12,6 +12,19 @@
 #define HARDLY_ANY 5    /* permille of its memory */
 #define SPLIT_SHARE 150 /* permille of its memory */
 
+/*
+ * Its own home first; then what it wished for last, so that of two nodes that are equally good one
+ * is wished for long enough; then most memory. A tie keeps ascending id.
+ */
+static bool comes_before(const struct candidate_vm *c, const long *mapped, unsigned a, unsigned b)
+{
+	if ((int)a == c->home || (int)b == c->home)
+		return (int)a == c->home;
+	if ((int)a == c->wished || (int)b == c->wished)
+		return (int)a == c->wished;
+	return mapped[a] >= mapped[b];
+}
+
 /* Faults and pages on memory-only nodes count for the nearest node with CPUs when homes are
  * *ordered*; they are still remote there. */
 static void order_nodes(const struct snapshot *s, struct candidate_vm *c)
@@ -32,14 +45,8 @@ static void order_nodes(const struct snapshot *s, struct candidate_vm *c)
 		decide_target_cpus(s, c->vm, n, &cpus);
 		if (idset_empty(&cpus))
 			continue;
-		for (at = c->n_order; at > 0; at--) {
-			unsigned o = c->order[at - 1];
-
-			/* its own home first, then most memory; a tie keeps ascending id */
-			if ((int)o == c->home || ((int)n != c->home && mapped[o] >= mapped[n]))
-				break;
-			c->order[at] = o;
-		}
+		for (at = c->n_order; at > 0 && !comes_before(c, mapped, c->order[at - 1], n); at--)
+			c->order[at] = c->order[at - 1];
 		c->order[at] = n;
 		c->n_order++;
 	}
@@ -231,6 +238,7 @@ void candidate_weigh(const struct snapshot *s, const struct settings *set, const
 	memset(c, 0, sizeof(*c));
 	c->vm = vm;
 	c->home = h->home < 0 ? -1 : topology_index(&s->topology, (unsigned)h->home);
+	c->wished = h->wish_node < 0 ? -1 : topology_index(&s->topology, (unsigned)h->wish_node);
 	c->refused_node = -1;
 	c->bar = 1;
 	take_shares(s, c);

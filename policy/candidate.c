@@ -20,6 +20,8 @@
 #include "policy/load.h"
 #include "policy/rules.h"
 
+#define WELL_PLACED 900 /* permille */
+
 void candidate_room_init(
 	struct candidate_room *room, const struct snapshot *s, const struct settings *set)
 {
@@ -243,10 +245,33 @@ static long to_beat(
 	       (c->home >= 0 && (int)n != c->home ? (long)room->set->home_bonus : 0);
 }
 
+/*
+ * A VM that nobody holds goes where the kernel's scheduler sends its vCPUs, away from its memory
+ * and back. When it has been seen away (it had a wish then), the next time that it is well placed
+ * is the time to keep it there.
+ */
+static void choose_anchor(const struct candidate_room *room, struct candidate_vm *c)
+{
+	if (c->home >= 0 || c->wished < 0 || c->blind || c->now < WELL_PLACED)
+		return;
+	for (unsigned k = 0; k < c->n_order; k++) {
+		unsigned n = c->order[k];
+
+		if (!is_present(c, n) || !candidate_has_cpus(room, c, n))
+			continue;
+		c->anchor = true;
+		c->kind = PLAN_PIN;
+		c->target = n;
+		c->gain = 1; /* nothing is gained but that it stays so */
+		c->move_bytes = 0;
+	}
+}
+
 void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 {
 	long best;
 
+	c->anchor = false;
 	c->kind = PLAN_HOLD;
 	c->gain = 0;
 	c->refused_node = -1;
@@ -276,6 +301,8 @@ void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
 	/* nothing to do for vCPUs that are all there already, pinned there, and bring nothing */
 	if (c->kind == PLAN_PIN && (int)c->target == c->home)
 		c->kind = PLAN_HOLD;
+	if (c->kind == PLAN_HOLD)
+		choose_anchor(room, c);
 }
 
 void candidate_explain(
@@ -294,7 +321,10 @@ void candidate_explain(
 	if (c->refused_node >= 0)
 		reason_gate(r, c->refused_gate, c->refused_unit, c->refused_value,
 			c->refused_threshold, false);
-	reason_gate(r, "improvement", "permille", c->gain, least, c->kind != PLAN_HOLD);
+	if (c->anchor)
+		reason_gate(r, "well-placed", "permille", c->now, WELL_PLACED, true);
+	else
+		reason_gate(r, "improvement", "permille", c->gain, least, c->kind != PLAN_HOLD);
 	if (c->kind != PLAN_HOLD)
 		return;
 	if (c->refused_node >= 0)
@@ -302,7 +332,7 @@ void candidate_explain(
 			c->now, t->node[c->refused_node].id, c->refused_gate,
 			(long long)c->refused_value, c->refused_unit,
 			(long long)c->refused_threshold);
-	else if (c->now >= 900)
+	else if (c->now >= WELL_PLACED)
 		reason_say(
 			r, "%swell placed (%ld permille)", c->home >= 0 ? "settled, " : "", c->now);
 	else

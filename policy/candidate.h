@@ -18,6 +18,7 @@ struct candidate_room {
 struct candidate_vm {
 	const struct snap_vm *vm;
 	int home;                  /* node index of its home, -1 */
+	int wished;                /* node index of its last wish, -1 */
 	bool open;                 /* still to be placed in this plan */
 	bool known;                /* now is valid */
 	bool grouped;              /* placed by group faults */
@@ -34,6 +35,10 @@ struct candidate_vm {
 	unsigned demand;                    /* permille of a CPU */
 	unsigned demand_on[TOPOLOGY_NODES_MAX];
 	long now;
+
+	/* it has no home, has wandered off before, and is well placed on one node now: to be kept
+	 * there */
+	bool anchor;
 
 	/* without a group: each vCPU's own choice */
 	bool split;

@@ -98,12 +98,20 @@ static void settle_wish(const struct snapshot *s, const struct settings *set,
 
 	h->wish_windows = h->wish == key ? h->wish_windows + 1 : 1;
 	h->wish = key;
+	h->wish_node = (int)id;
 	persistent = reason_gate(&p->reason, "persistence", "windows", h->wish_windows,
 		set->persistence_windows, h->wish_windows >= set->persistence_windows);
 	cool = reason_gate(&p->reason, "cooldown", "ms", (int64_t)(since / 1000000),
 		(int64_t)(cooldown / 1000000), !h->changed_ns || since >= cooldown);
 	p->due = persistent && cool;
-	if (!persistent)
+	if (p->anchor)
+		reason_say(&p->reason,
+			persistent && cool ? "keep on node %u, where it is well placed (%d "
+					     "permille): it has wandered off before"
+					   : "well placed on node %u (%d permille), but has "
+					     "wandered off before: to be kept there",
+			id, p->now);
+	else if (!persistent)
 		reason_say(&p->reason, "watching: wants %s%u (%d -> %d permille), window %u of %u",
 			p->split ? "split, vCPU 0 to node " : "node ", id, p->now, p->then,
 			h->wish_windows, set->persistence_windows);
@@ -145,6 +153,7 @@ static int hand_out(
 	p->then = (int)(c->now + c->gain);
 	p->move_bytes = c->move_bytes;
 	p->split = c->split;
+	p->anchor = c->anchor;
 	if (!c->split)
 		return 0;
 	p->vcpu_target = calloc(c->vm->n_vcpus, sizeof(int));
@@ -349,8 +358,8 @@ void decide_commit(struct history *history, const struct snapshot *s, unsigned v
 	h->split = p->split;
 	h->changed_ns = now_ns;
 	h->moving = p->move_bytes > 0;
-	/* what was decided by pages cannot be judged by faults */
-	trial_begin(&h->trial, &s->vm[vm], p->blind ? -1 : p->now, p->then, now_ns);
+	/* what was decided by pages cannot be judged by faults, and staying promises nothing */
+	trial_begin(&h->trial, &s->vm[vm], p->blind || p->anchor ? -1 : p->now, p->then, now_ns);
 	h->wish = 0;
 	h->wish_windows = 0;
 }

@@ -24,6 +24,7 @@ struct vm_history {
 	bool split;            /* vCPUs have homes of their own (no numa_group) */
 	uint64_t wish;         /* key of the placement wished for, 0: none */
 	unsigned wish_windows; /* how many windows in a row */
+	int wish_node;         /* node id of the last wish, -1: none yet; wins among equals */
 	uint64_t changed_ns;   /* last change of home or start of a pull; 0: never */
 	unsigned home_changes;
 	unsigned vcpu_moves;
@@ -69,6 +70,7 @@ struct vm_plan {
 	int then;            /* what it would become */
 	bool grouped;
 	bool blind;  /* decided by where pages lie, without fault data */
+	bool anchor; /* it is well placed, and is to be kept there: it has wandered off before */
 	bool judged; /* in this tick it was seen what came of the last change: history's trial */
 	struct reason reason;
 };

@@ -33,6 +33,7 @@ struct vm_history *history_get(struct history *h, const struct snap_vm *vm)
 	e->pid = vm->pid;
 	e->start_ticks = vm->start_ticks;
 	e->home = -1;
+	e->wish_node = -1;
 	e->trial.promised = e->trial.before = -1;
 	return e;
 }

@@ -61,6 +61,61 @@ static void a_well_placed_vm_is_left_alone(struct tap *tap_)
 	CHECK(strstr(p.vm[0].reason.text, "well placed") != NULL);
 }
 
+/* Nobody holds it, and the scheduler has sent its vCPUs away before. */
+static void a_vm_that_wandered_is_kept_where_it_is_well_placed(struct tap *tap_)
+{
+	_cleanup_snapshot_ struct snapshot *s = build_two(1);
+	_cleanup_(history_clearp) struct history h = {0};
+	_cleanup_plan_ struct plan p = {0};
+	struct snap_vm *vm = build_vm(s, 0, "vm1", 2, 4 * GIB, at1, 1);
+
+	build_faults(s, vm, FAULT_SHARED, (uint64_t[]){20, 980});
+	build_memory(s, vm, (uint64_t[]){82 * MIB, 4014 * MIB});
+	build_decide(s, &set, &h, 5, &p);
+	CHECK_INT(p.vm[0].kind, PLAN_HOLD); /* it has always been there: not touched */
+	plan_clear(&p);
+	vm->vcpu[0].node = vm->vcpu[1].node = 0;
+	build_decide(s, &set, &h, 1, &p);
+	CHECK(p.vm[0].kind != PLAN_HOLD && !p.vm[0].due);
+	plan_clear(&p);
+	vm->vcpu[0].node = vm->vcpu[1].node = 1;
+	build_decide(s, &set, &h, 1, &p);
+	CHECK(!p.vm[0].due && strstr(p.vm[0].reason.text, "to be kept there") != NULL);
+	plan_clear(&p);
+	build_decide(s, &set, &h, 2, &p);
+	CHECK(p.vm[0].due && p.vm[0].anchor);
+	CHECK_INT(p.vm[0].target, 1);
+	CHECK_INT(p.vm[0].move_bytes, 0);
+	decide_commit(&h, s, 0, &p.vm[0], s->time_ns);
+	CHECK_INT(history_find(&h, vm->uuid)->home, 1);
+	CHECK(!history_find(&h, vm->uuid)->trial.open);
+	plan_clear(&p);
+	build_decide(s, &set, &h, 20, &p);
+	CHECK_INT(p.vm[0].kind, PLAN_HOLD);
+}
+
+/* Memory that goes to and fro between two nodes must not keep the wish from growing old. */
+static void of_equals_the_last_wish_wins(struct tap *tap_)
+{
+	_cleanup_snapshot_ struct snapshot *s = build_mesh4(1);
+	_cleanup_(history_clearp) struct history h = {0};
+	struct snap_vm *vm = build_vm(s, 0, "vm1", 2, 4 * GIB, (int[]){1, 3}, 2);
+	int first = -1;
+
+	for (unsigned i = 0; i < 3; i++) {
+		_cleanup_plan_ struct plan p = {0};
+		uint64_t little = i % 2 ? 8 * MIB : 0;
+
+		build_faults(s, vm, FAULT_SHARED, (uint64_t[]){500, 0, 500, 0});
+		build_memory(
+			s, vm, (uint64_t[]){2 * GIB - little, 0, 2 * GIB + little - 4 * MIB, 0});
+		build_decide(s, &set, &h, 1, &p);
+		first = i ? first : p.vm[0].target;
+		CHECK_INT(p.vm[0].target, first);
+		CHECK_INT(p.vm[0].due, i == 2);
+	}
+}
+
 /* Few windows say little about who shares what. */
 static void a_vm_is_one_group_until_it_is_known_better(struct tap *tap_)
 {
@@ -383,7 +438,8 @@ static void old_faults_do_not_carry_a_vm_off(struct tap *tap_)
 
 TAP_MAIN(TEST(vcpus_go_to_their_memory), TEST(the_rest_of_the_memory_follows),
 	TEST(a_well_placed_vm_is_left_alone), TEST(a_group_that_is_near_its_own_memory_stays),
-	TEST(a_vm_is_one_group_until_it_is_known_better),
+	TEST(a_vm_is_one_group_until_it_is_known_better), TEST(of_equals_the_last_wish_wins),
+	TEST(a_vm_that_wandered_is_kept_where_it_is_well_placed),
 	TEST(task_faults_count_only_without_a_group), TEST(without_data_pages_alone_decide_D03),
 	TEST(without_data_an_even_split_is_left_alone), TEST(no_statistics_is_not_zero_D44),
 	TEST(headroom_on_the_target_D19), TEST(headroom_is_used_up_by_the_plan),
