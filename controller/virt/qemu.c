@@ -168,7 +168,8 @@ uint64_t qemus_deadline_ns(const struct qemus *s)
 
 	for (unsigned i = 0; i < s->n; i++) {
 		first = MIN2(first, qmp_deadline_ns(s->qemu[i]->q));
-		first = MIN2(first, s->qemu[i]->again_ns);
+		if (!s->qemu[i]->open) /* until the answers are in, it has to wait */
+			first = MIN2(first, s->qemu[i]->again_ns);
 	}
 	return first;
 }

@@ -246,7 +246,7 @@ static uint64_t run(const uint8_t *data, size_t size, bool whole)
 		if (n > size - at)
 			n = size - at;
 		/* an id stays in one piece, or it is none */
-		if (n < size - at && data[at + n - 1] == '$')
+		while (n < size - at && data[at + n - 1] == '$')
 			n++;
 		say(&s, data + at, n);
 		process(&s);

@@ -57,11 +57,21 @@ class Run:
         self.progress("letting %d guests run" % len(self.guests))
         stage.start_guests(h, self.kind, self.guests, self.topology)
         self.masks_before = stage.masks(h, self.guests)
+        if "leave_free_mib" in self.spec:
+            self.leave_free(self.spec["leave_free_mib"])
         h.run(TRACE_ON)
         self.counts_before = self.counts()
         self.oracle_pid = h.spawn("/srv/numaherd-oracle 2000 0 %s" % " ".join(
             g.oracle_arg() for g in self.guests), "/srv/oracle.jsonl")
         time.sleep(5)
+
+    def leave_free(self, mib):
+        """Takes the nodes' free memory away, all but so much: huge pages that nobody uses."""
+        self.host.run("""for n in /sys/devices/system/node/node[0-9]*; do
+            free=$(awk '/MemFree/ {print $4}' $n/meminfo)
+            pages=$(( (free - %d * 1024) / 2048 ))
+            [ $pages -le 0 ] || echo $pages > $n/hugepages/hugepages-2048kB/nr_hugepages
+            done""" % mib)
 
     def find_threads(self):
         self.kind.find_threads(self.host, self.guests)
@@ -239,6 +249,7 @@ class Run:
             "pages_moved_by_kernel": self.migrated.get(MR_NUMA, 0),
             "pages_needed": best[1],
             "best_homes": best[2],
+            "swaps": self.log.count(": swap with VM") // 2,
             "vcpu_moves": sum(v["vcpu_moves"] for v in vms.values()),
             "home_changes": {n: v["home_changes"] for n, v in sorted(vms.items())},
             "touched_pinned_vm": self.touched_role("pinned"),

@@ -194,9 +194,12 @@ static void pump(struct fixture *f)
 {
 	bool moved = true;
 
-	while (moved) {
+	/* a deadline that stays in the past would keep the daemon's loop busy for ever */
+	for (unsigned turns = 0; moved; turns++) {
 		struct pollfd p = {.fd = qemus_fd(f->qemus), .events = POLLIN};
 
+		if (turns > 100000)
+			abort();
 		moved = false;
 		for (unsigned i = 0; i < f->n; i++)
 			moved |= monitor_step(f->m[i]);
@@ -629,7 +632,7 @@ static void answers_of_another_shape_are_odd(struct tap *tap_)
 	m->cpus = "\x80";
 	f.now += 60 * SECOND;
 	look(&f);
-	CHECK(strstr(f.list.odd, "a string that is not UTF-8") != NULL);
+	CHECK(strstr(f.list.odd, "not JSON") != NULL);
 	teardown(&f);
 }
 
