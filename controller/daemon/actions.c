@@ -321,8 +321,8 @@ static void check_one(struct daemon *d, struct snap_vm *vm, const struct observe
 		stop_move(d, vm);
 	if (!vm->pid || !o->affinity)
 		return;
-	switch (pins_check(&d->pins, vm, virt_of(d, vm->uuid), d->vms_ns, o->affinity, s->time_ns,
-		online, why)) {
+	switch (pins_check(&d->pins, vm, virt_of(d, vm->uuid), d->vms.asked_ns, o->affinity,
+		s->time_ns, online, why)) {
 	case PINS_FOREIGN:
 		if (e) {
 			leave_alone(d, vm, why);

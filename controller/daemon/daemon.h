@@ -40,7 +40,6 @@ struct daemon {
 
 	/* what libvirt said last, and with what QMP sockets said: all VMs */
 	struct virt_list libvirt_vms, vms;
-	uint64_t vms_ns; /* when libvirt's call began; 0: never */
 	bool connected;
 	bool refresh_wanted; /* an event came: look again soon */
 	char virt_error[SNAPSHOT_TEXT_MAX];

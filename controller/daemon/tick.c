@@ -27,7 +27,6 @@ struct refresh_job {
 	char (*monitor)[SNAPSHOT_UUID_LEN]; /* VMs whose monitor is to be asked as well; own */
 	unsigned n_monitor;
 	struct virt_list list;
-	uint64_t began_ns;
 	int result;
 	char error[SNAPSHOT_TEXT_MAX];
 	char version[32];
@@ -61,8 +60,10 @@ static void run_refresh(void *arg)
 {
 	struct refresh_job *j = arg;
 
-	j->began_ns = daemon_now_ns();
+	uint64_t began_ns = daemon_now_ns();
+
 	j->result = virt_session_refresh(j->d->session, &j->list);
+	j->list.asked_ns = began_ns;
 	if (j->result == 0)
 		ask_monitors(j);
 	snprintf(j->error, sizeof(j->error), "%s",
@@ -259,7 +260,6 @@ static void done_refresh(void *arg)
 	if (j->result == 0) {
 		virt_list_clear(&d->libvirt_vms);
 		d->libvirt_vms = j->list;
-		d->vms_ns = j->began_ns;
 	}
 	free(j->monitor);
 	free(j);

@@ -55,8 +55,9 @@ struct virt_vm {
 
 struct virt_list {
 	unsigned n_vms;
-	struct virt_vm *vm;          /* own; ascending name, then UUID */
-	unsigned n_odd;              /* VMs that could not be described and were left out */
+	struct virt_vm *vm; /* own; ascending name, then UUID */
+	uint64_t asked_ns;  /* when libvirt was asked: what it says of pins is of then; 0: never */
+	unsigned n_odd;     /* VMs that could not be described and were left out */
 	char odd[SNAPSHOT_TEXT_MAX]; /* the first of them, and why */
 };
 

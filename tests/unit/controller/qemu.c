@@ -641,7 +641,7 @@ static void libvirts_word_comes_first(struct tap *tap_)
 	struct virt_vm bare = {.manager = VIRT_QMP, .uuid = UUID, .name = "b"};
 	struct virt_vm other = {.manager = VIRT_QMP, .uuid = "x", .name = "a"};
 	struct virt_vm known = {.uuid = UUID, .name = "b"}, both[] = {bare, other};
-	struct virt_list l = {.n_vms = 1, .vm = &known}, all = {0};
+	struct virt_list l = {.n_vms = 1, .vm = &known, .asked_ns = 42}, all = {0};
 	struct virt_list more = {.n_vms = 2, .vm = both, .n_odd = 1, .odd = "why"};
 
 	REQUIRE(virt_list_copy(&l, &all) == 0);
@@ -650,6 +650,9 @@ static void libvirts_word_comes_first(struct tap *tap_)
 	CHECK_STR(all.vm[0].name, "a");
 	CHECK_INT(all.vm[1].manager, VIRT_LIBVIRT);
 	CHECK_INT(all.n_odd, 1);
+	/* pins are judged by when libvirt said them: the time belongs to the list, wherever it goes
+	 */
+	CHECK_INT(all.asked_ns, 42);
 	CHECK_STR(all.odd, "why");
 	virt_list_clear(&all);
 }
