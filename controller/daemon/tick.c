@@ -59,7 +59,6 @@ static void ask_monitors(struct refresh_job *j)
 static void run_refresh(void *arg)
 {
 	struct refresh_job *j = arg;
-
 	uint64_t began_ns = daemon_now_ns();
 
 	j->result = virt_session_refresh(j->d->session, &j->list);
