@@ -163,6 +163,8 @@ int qmp_conversation_flush(struct qmp *q)
 
 	while (done < q->send.len) {
 		n = q->transport.write(q->transport.t, q->send.bytes + done, q->send.len - done);
+		if (n == 0) /* a transport that takes nothing is one that is full */
+			n = -EAGAIN;
 		if (n < 0)
 			break;
 		done += (size_t)n;
