@@ -32,6 +32,7 @@ static void filep(FILE **f)
 struct reading {
 	const char *path;
 	struct config *c;
+	bool has_libvirt; /* there was one already */
 	char *why;
 };
 
@@ -155,7 +156,20 @@ static int read_libvirt(const struct reading *rd, xmlNodePtr node)
 	return r;
 }
 
-static int read_root(const struct reading *rd, xmlNodePtr root)
+/* An element of ours, with attributes of no namespace: others' words would be taken for our own. */
+static int check_namespaces(const struct reading *rd, xmlNodePtr node)
+{
+	if (!node->ns || strcmp((const char *)node->ns->href, CONFIG_NAMESPACE) != 0)
+		return wrong(rd, node, "element of another namespace", (const char *)node->name,
+			"those of " CONFIG_NAMESPACE " only");
+	for (xmlAttrPtr a = node->properties; a; a = a->next)
+		if (a->ns)
+			return wrong(rd, node, "attribute of another namespace",
+				(const char *)a->name, "none here");
+	return 0;
+}
+
+static int read_root(struct reading *rd, xmlNodePtr root)
 {
 	int r = 0;
 
@@ -173,13 +187,19 @@ static int read_root(const struct reading *rd, xmlNodePtr root)
 			r = wrong(rd, n, "text", (const char *)n->content, "elements only");
 		if (n->type != XML_ELEMENT_NODE)
 			continue;
+		r = check_namespaces(rd, n);
+		if (r != 0)
+			return r;
 		if (strcmp((const char *)n->name, "qemu") == 0)
 			r = read_qemu(rd, n);
+		else if (strcmp((const char *)n->name, "libvirt") == 0 && rd->has_libvirt)
+			r = wrong(rd, n, "second element", "libvirt", "one");
 		else if (strcmp((const char *)n->name, "libvirt") == 0)
 			r = read_libvirt(rd, n);
 		else
 			r = wrong(rd, n, "unknown element", (const char *)n->name,
 				"<libvirt> or <qemu>");
+		rd->has_libvirt |= strcmp((const char *)n->name, "libvirt") == 0;
 	}
 	return r;
 }

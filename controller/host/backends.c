@@ -9,6 +9,7 @@
 #include "controller/host/backends.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "controller/host/parse.h"
 #include "controller/host/threads.h"
@@ -33,6 +34,26 @@ int ram_backends_add(struct ram_backends *list, const struct ram_backend *backen
 		return -ENOMEM;
 	list->backend = p;
 	p[list->n++] = *backend;
+	return 0;
+}
+
+int ram_backends_complete(struct ram_backends *list, const char *id, uint64_t size_bytes)
+{
+	struct ram_backend said = {.size_bytes = size_bytes};
+	struct ram_backend *nameless = NULL;
+
+	snprintf(said.id, sizeof(said.id), "%.63s", id);
+	for (size_t i = 0; i < list->n; i++) {
+		struct ram_backend *b = &list->backend[i];
+
+		if (said.id[0] && strcmp(b->id, said.id) == 0)
+			return 0;
+		if (!nameless && !b->id[0] && b->size_bytes == size_bytes)
+			nameless = b;
+	}
+	if (!nameless)
+		return ram_backends_add(list, &said);
+	memcpy(nameless->id, said.id, sizeof(nameless->id));
 	return 0;
 }
 

@@ -45,6 +45,13 @@ void ram_backends_clear(struct ram_backends *list);
 int ram_backends_add(struct ram_backends *list, const struct ram_backend *backend);
 
 /*
+ * Adds what QEMU itself says it has, unless it is there: by its id, or as one without id of the
+ * same size, which then gets the id (so that it stands for one backend only). Returns 0,
+ * HOST_E_TOO_BIG or -ENOMEM.
+ */
+int ram_backends_complete(struct ram_backends *list, const char *id, uint64_t size_bytes);
+
+/*
  * Reads `-object` (JSON or key=value), `-m`, `-mem-path`. If neither the machine nor its -numa
  * nodes name a backend, the size of -m is one backend without id.
  * @text, @len: as thread_cmdline_read() gives them.

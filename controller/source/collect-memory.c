@@ -60,15 +60,6 @@ static const struct observed_vm *observed_before(const struct collect *c, const 
 	return NULL;
 }
 
-static bool has_backend(const struct ram_backends *b, const char *id, uint64_t bytes)
-{
-	for (size_t i = 0; i < b->n; i++)
-		if (b->backend[i].id[0] ? strcmp(b->backend[i].id, id) == 0
-					: b->backend[i].size_bytes == bytes)
-			return true;
-	return false;
-}
-
 /* The backends of the command line, and those that QEMU says were plugged in since. */
 static int all_backends(struct collecting *x, const struct virt_vm *v, const struct snap_vm *vm,
 	struct ram_backends *ret)
@@ -76,13 +67,8 @@ static int all_backends(struct collecting *x, const struct virt_vm *v, const str
 	int r = ram_backends_read(x->c->fs, vm->pid, ret);
 
 	/* without them paths may still betray which mappings are guest RAM */
-	for (unsigned i = 0; r >= 0 && v->manager == VIRT_QMP && i < v->n_backends; i++) {
-		struct ram_backend b = {.size_bytes = v->backend_bytes[i]};
-
-		snprintf(b.id, sizeof(b.id), "%.63s", v->backend_id[i]);
-		if (!has_backend(ret, b.id, b.size_bytes))
-			r = ram_backends_add(ret, &b);
-	}
+	for (unsigned i = 0; r >= 0 && v->manager == VIRT_QMP && i < v->n_backends; i++)
+		r = ram_backends_complete(ret, v->backend_id[i], v->backend_bytes[i]);
 	return r < 0 ? r : 0;
 }
 

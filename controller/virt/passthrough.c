@@ -5,11 +5,10 @@
  */
 #include "controller/virt/passthrough.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "qmp/queries.h"
+#include "controller/virt/qemu-answers.h"
 
 int passthrough_call(void *userdata, const char *command, char **ret_reply)
 {
@@ -28,21 +27,6 @@ int passthrough_call(void *userdata, const char *command, char **ret_reply)
 	}
 }
 
-static int take_threads(const struct qmp_cpus *cpus, struct virt_vm *vm)
-{
-	unsigned n = (unsigned)MIN2(cpus->n, (size_t)SNAPSHOT_VCPUS_MAX);
-	struct vcpu_thread *thread = calloc(n ? n : 1, sizeof(*thread));
-
-	if (!thread)
-		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++)
-		thread[i] = (struct vcpu_thread){.id = cpus->cpu[i].index, .tid = cpus->cpu[i].tid};
-	free(vm->thread);
-	vm->thread = thread;
-	vm->n_threads = n;
-	return 0;
-}
-
 int passthrough_ask_threads(qmp_call_fn call, void *userdata, struct virt_vm *vm, char *why)
 {
 	struct qmp_transport transport;
@@ -59,7 +43,7 @@ int passthrough_ask_threads(qmp_call_fn call, void *userdata, struct virt_vm *vm
 		qmp_free(q);
 	}
 	if (r == 0)
-		r = take_threads(&cpus, vm);
+		r = qemu_take_threads(&cpus, vm);
 	qmp_cpus_clear(&cpus);
 	if (r > 0)
 		snprintf(why, SNAPSHOT_TEXT_MAX, "%.180s", err.text);

@@ -100,16 +100,18 @@ void qemu_uuid_of_socket(const char *socket, char *ret)
 		(unsigned long long)(h[1] & UINT64_C(0xffffffffffff)));
 }
 
-static int copy_threads(const struct qmp_cpus *cpus, struct virt_vm *vm)
+int qemu_take_threads(const struct qmp_cpus *cpus, struct virt_vm *vm)
 {
-	vm->thread = calloc(cpus->n ? cpus->n : 1, sizeof(*vm->thread));
-	if (!vm->thread)
+	unsigned n = (unsigned)MIN2(cpus->n, (size_t)SNAPSHOT_VCPUS_MAX);
+	struct vcpu_thread *thread = calloc(n ? n : 1, sizeof(*thread));
+
+	if (!thread)
 		return -ENOMEM;
-	vm->n_threads = (unsigned)MIN2(cpus->n, (size_t)SNAPSHOT_VCPUS_MAX);
-	for (unsigned i = 0; i < vm->n_threads; i++)
-		vm->thread[i] =
-			(struct vcpu_thread){.id = cpus->cpu[i].index, .tid = cpus->cpu[i].tid};
-	vm->max_vcpus = vm->n_threads;
+	for (unsigned i = 0; i < n; i++)
+		thread[i] = (struct vcpu_thread){.id = cpus->cpu[i].index, .tid = cpus->cpu[i].tid};
+	free(vm->thread);
+	vm->thread = thread;
+	vm->n_threads = n;
 	return 0;
 }
 
@@ -155,8 +157,9 @@ int qemu_answers_vm(
 	else
 		qemu_uuid_of_socket(socket, vm.uuid);
 	vm.condition = condition_of(a);
-	if (copy_threads(&a->cpus, &vm) < 0)
+	if (qemu_take_threads(&a->cpus, &vm) < 0)
 		return -ENOMEM;
+	vm.max_vcpus = vm.n_threads;
 	*ret = vm;
 	return 0;
 }

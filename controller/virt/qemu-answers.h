@@ -46,3 +46,6 @@ int qemu_answers_vm(
  * @ret: SNAPSHOT_UUID_LEN bytes.
  */
 void qemu_uuid_of_socket(const char *socket, char *ret);
+
+/* Makes QEMU's vCPUs the VM's threads; vm->thread is replaced on 0. -ENOMEM. */
+int qemu_take_threads(const struct qmp_cpus *cpus, struct virt_vm *vm);

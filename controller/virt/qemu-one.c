@@ -127,6 +127,7 @@ static void finish(struct one_qemu *e)
 	}
 	if (!e->host->config.started(e->host->config.userdata, vm.pid, &vm.start_ticks)) {
 		virt_vm_clear(&vm); /* it ended while it answered */
+		e->problem[0] = '\0';
 		one_qemu_is_gone(e);
 		return;
 	}
@@ -316,5 +317,5 @@ void one_qemu_ask(struct one_qemu *e)
 	if (qmp_state_of(e->q) == QMP_READY)
 		send_questions(e);
 	else if (qmp_connect(e->q, e->path, e->host->now_ns) < 0)
-		snprintf(e->problem, sizeof(e->problem), "%.100s: out of memory", e->path);
+		note_problem(e, "out of memory");
 }

@@ -158,6 +158,26 @@ static void mounts_of_hugetlbfs(struct tap *tap_)
 	CHECK(!huge_mounts_find(&mounts, "/mnt/hugely/x"));
 }
 
-TAP_MAIN(TEST(captured_command_line), TEST(json_in_any_order), TEST(key_and_value),
-	TEST(the_machine_s_own_memory), TEST(a_dimm_does_not_replace_it), TEST(nothing_to_find),
+/* A DIMM of the size that the machine's own memory has: two backends, not one said twice. */
+static void what_qemu_says_completes_the_command_line(struct tap *tap_)
+{
+	_cleanup_ram_backends_ struct ram_backends list = {0};
+
+	REQUIRE(parse("qemu|-m|128M,slots=4,maxmem=1G", &list) == 0 && list.n == 1);
+	CHECK_STR(list.backend[0].id, "");
+	for (unsigned i = 0; i < 2; i++) { /* saying it again changes nothing */
+		CHECK_INT(ram_backends_complete(&list, "m1", 128 * MIB), 0);
+		CHECK_INT(ram_backends_complete(&list, "pc.ram", 128 * MIB), 0);
+		CHECK_INT(ram_backends_complete(&list, "m2", 64 * MIB), 0);
+		REQUIRE(list.n == 3);
+	}
+	CHECK_STR(list.backend[0].id, "m1");
+	CHECK_STR(list.backend[1].id, "pc.ram");
+	CHECK_INT(list.backend[1].size_bytes, 128 * MIB);
+	CHECK_STR(list.backend[2].id, "m2");
+}
+
+TAP_MAIN(TEST(what_qemu_says_completes_the_command_line), TEST(captured_command_line),
+	TEST(json_in_any_order), TEST(key_and_value), TEST(the_machine_s_own_memory),
+	TEST(a_dimm_does_not_replace_it), TEST(nothing_to_find),
 	TEST(long_values_are_cut_not_overrun), TEST(mounts_of_hugetlbfs))

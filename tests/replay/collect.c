@@ -43,6 +43,28 @@ static void teardown(struct fixture *f)
 	hostfs_close(&f->fs);
 }
 
+/* The looks before the last one. */
+struct earlier {
+	struct snapshot *snapshot;
+	struct observed *observed;
+};
+
+/* Another look, so much later; what the first one saw goes to *first. */
+static int look_again(struct fixture *f, uint64_t after_ns, struct earlier *first)
+{
+	*first = (struct earlier){f->c.snapshot, f->c.observed};
+	f->c.prev = first->snapshot;
+	f->c.prev_observed = first->observed;
+	f->c.now_ns += after_ns;
+	return collect_run(&f->c);
+}
+
+static void forget(struct earlier *first)
+{
+	snapshot_free(first->snapshot);
+	observed_free(first->observed);
+}
+
 static uint64_t sum(const struct snapshot *s, const uint64_t *v)
 {
 	uint64_t all = 0;
@@ -108,52 +130,38 @@ static void a_pid_file_of_another_process_is_not_believed(struct tap *tap_)
 
 static void the_same_host_again_says_nothing_new(struct tap *tap_)
 {
-	struct snapshot *first;
-	struct observed *observed;
+	struct earlier first;
 	struct fixture f;
 
 	setup(&f);
 	REQUIRE(collect_run(&f.c) == 0);
-	first = f.c.snapshot;
-	observed = f.c.observed;
-	f.c.prev = first;
-	f.c.prev_observed = observed;
-	f.c.now_ns += UINT64_C(10000000000);
-	REQUIRE(collect_run(&f.c) == 0);
+	REQUIRE(look_again(&f, UINT64_C(10000000000), &first) == 0);
 	for (unsigned i = 0; i < 3; i++) {
-		const struct snap_vm *a = &first->vm[i], *b = &f.c.snapshot->vm[i];
+		const struct snap_vm *a = &first.snapshot->vm[i], *b = &f.c.snapshot->vm[i];
 
 		CHECK_INT(b->windows, a->windows);
 		CHECK_INT(b->data_age_ns, 10000000000);
 		CHECK(b->vcpu[0].idle); /* its run time stood still */
 		CHECK(memcmp(a->vcpu[0].faults, b->vcpu[0].faults, 8 * sizeof(uint64_t)) == 0);
 	}
-	snapshot_free(first);
-	observed_free(observed);
+	forget(&first);
 	teardown(&f);
 }
 
-/* RAM mappings are looked for now and then, and at once when memory was plugged. */
+/* RAM mappings are looked up every half minute, and at once when memory was plugged. */
 static void plugged_memory_is_looked_for_at_once(struct tap *tap_)
 {
-	struct snapshot *first;
-	struct observed *observed;
+	struct earlier first;
 	struct fixture f;
 
 	setup(&f);
 	REQUIRE(collect_run(&f.c) == 0);
-	first = f.c.snapshot;
-	observed = f.c.observed;
-	f.c.prev = first;
-	f.c.prev_observed = observed;
-	f.c.now_ns += UINT64_C(2000000000);
 	f.vms[0].ram_bytes += 128 << 20;
-	REQUIRE(collect_run(&f.c) == 0);
+	REQUIRE(look_again(&f, UINT64_C(2000000000), &first) == 0);
 	CHECK_INT(f.c.observed->vm[0].ram_read_ns, f.c.now_ns);
-	CHECK_INT(f.c.observed->vm[1].ram_read_ns, observed->vm[1].ram_read_ns);
-	CHECK_INT(f.c.observed->vm[1].ram.n, observed->vm[1].ram.n);
-	snapshot_free(first);
-	observed_free(observed);
+	CHECK_INT(f.c.observed->vm[1].ram_read_ns, first.observed->vm[1].ram_read_ns);
+	CHECK_INT(f.c.observed->vm[1].ram.n, first.observed->vm[1].ram.n);
+	forget(&first);
 	teardown(&f);
 }
 

@@ -225,6 +225,13 @@ static inline void look(struct fixture *f)
 		abort();
 }
 
+/* The usual beginning: one monitor. */
+static inline struct monitor *setup_one(struct fixture *f, bool share)
+{
+	setup(f, share);
+	return monitor_new(f, "100.qmp");
+}
+
 /* Lets the time pass in which a monitor that hangs may answer. */
 static inline void wait_in_vain(struct fixture *f)
 {

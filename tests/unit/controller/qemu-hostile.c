@@ -7,8 +7,7 @@ static void one_that_hangs_harms_nobody_and_stays_a_vm(struct tap *tap_)
 	struct fixture f;
 	struct monitor *m;
 
-	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, true);
 	monitor_new(&f, "101.qmp")->uuid = "a2aa705b-6d0f-4afc-a630-3b1d9f217ce0";
 	look(&f);
 	REQUIRE(f.list.n_vms == 2);
@@ -40,8 +39,7 @@ static void one_that_failed_is_asked_less_and_less_often(struct tap *tap_)
 	struct monitor *m;
 	unsigned clients;
 
-	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, true);
 	m->hangs = true;
 	for (unsigned i = 0; i < 30; i++) { /* five minutes */
 		look(&f);
@@ -83,8 +81,7 @@ static void a_lost_monitor_is_no_lost_vm(struct tap *tap_)
 		struct fixture f;
 		struct monitor *m;
 
-		setup(&f, share == 1);
-		m = monitor_new(&f, "100.qmp");
+		m = setup_one(&f, share == 1);
 		look(&f);
 		monitor_end(m);
 		for (unsigned i = 0; i < 3; i++) {
@@ -138,8 +135,7 @@ static void an_event_while_it_is_asked_is_not_forgotten(struct tap *tap_)
 	struct fixture f;
 	struct monitor *m;
 
-	setup(&f, false);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, false);
 	look(&f);
 	m->hangs = true;
 	f.now += 2 * SECOND;
@@ -162,8 +158,7 @@ static void a_flood_ends_the_connection(struct tap *tap_)
 	struct fixture f;
 	struct monitor *m;
 
-	setup(&f, false);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, false);
 	look(&f);
 	for (unsigned i = 0; i < 3000 && m->client >= 0; i++) {
 		say(m, "{\"event\":\"RTC_CHANGE\",\"timestamp\":{\"seconds\":1}}");
@@ -184,8 +179,7 @@ static void answers_of_another_shape_are_odd(struct tap *tap_)
 	struct fixture f;
 	struct monitor *m;
 
-	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, true);
 	m->cpus = "[" CPU(0, -5) "]";
 	look(&f);
 	CHECK_INT(f.list.n_vms, 0);
@@ -208,8 +202,7 @@ static void a_flood_of_events_is_asked_about_once_a_second(struct tap *tap_)
 	struct monitor *m;
 	uint64_t asked;
 
-	setup(&f, false);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, false);
 	look(&f);
 	for (unsigned i = 0; i < 50; i++)
 		say(m, "{\"event\":\"STOP\",\"timestamp\":{\"seconds\":1,\"microseconds\":1}}");

@@ -8,8 +8,7 @@ static void a_shared_monitor_is_asked_and_left(struct tap *tap_)
 	struct monitor *m;
 	const struct virt_vm *vm;
 
-	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, true);
 	look(&f);
 	REQUIRE(f.list.n_vms == 1);
 	vm = &f.list.vm[0];
@@ -39,8 +38,7 @@ static void one_that_is_not_shared_is_followed_by_events(struct tap *tap_)
 	struct fixture f;
 	struct monitor *m;
 
-	setup(&f, false);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, false);
 	m->name = "{\"name\":\"web\"}";
 	look(&f);
 	look(&f);
@@ -67,8 +65,7 @@ static void plugging_is_news(struct tap *tap_)
 	struct fixture f;
 	struct monitor *m;
 
-	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, true);
 	look(&f);
 	m->cpus = "[" CPU(3, 14) "," CPU(0, 11) "]";
 	look(&f);
@@ -89,8 +86,7 @@ static void one_that_ends_is_gone_at_once(struct tap *tap_)
 		struct fixture f;
 		struct monitor *m;
 
-		setup(&f, share == 1);
-		m = monitor_new(&f, "100.qmp");
+		m = setup_one(&f, share == 1);
 		look(&f);
 		CHECK_INT(f.list.n_vms, 1);
 		m->dead = true;
@@ -112,8 +108,7 @@ static void another_process_behind_the_same_path_is_another_vm(struct tap *tap_)
 	struct fixture f;
 	struct monitor *m, *m2;
 
-	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, true);
 	look(&f);
 	monitor_end(m);
 	m->dead = true;
@@ -133,8 +128,7 @@ static void a_dead_socket_is_no_trouble_and_a_file_is(struct tap *tap_)
 	struct monitor *m;
 	char path[128];
 
-	setup(&f, true);
-	m = monitor_new(&f, "100.qmp");
+	m = setup_one(&f, true);
 	close(m->listener);
 	m->listener = -1;
 	look(&f);
