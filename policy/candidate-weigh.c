@@ -3,7 +3,6 @@
  * Why weighing knows nothing of room: what a node is worth to a VM does not depend on what other
  * VMs get, so it is worked out once, and choosing (candidate.c) can be done again and again.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "policy/candidate.h"
@@ -30,20 +29,20 @@ static bool comes_before(const struct candidate_vm *c, const long *mapped, unsig
 static void order_nodes(const struct snapshot *s, struct candidate_vm *c)
 {
 	const struct topology *t = &s->topology;
-	long mapped[TOPOLOGY_NODES_MAX] = {0};
+	long mapped[TOPOLOGY_NODES_MAX];
 
+	memset(mapped, 0, t->n_nodes * sizeof(*mapped));
 	topology_foreach (n, t) {
-		int near = topology_nearest_cpu_node(t, n);
+		int near = t->known[n].nearest_cpu_node;
 
 		if (near >= 0)
 			mapped[near] += c->share[n];
 	}
+	c->n_order = 0;
 	topology_foreach (n, t) {
-		struct idset cpus;
 		unsigned at;
 
-		decide_target_cpus(s, c->vm, n, &cpus);
-		if (idset_empty(&cpus))
+		if (!c->cpus_on[n])
 			continue;
 		for (at = c->n_order; at > 0 && !comes_before(c, mapped, c->order[at - 1], n); at--)
 			c->order[at] = c->order[at - 1];
@@ -54,100 +53,126 @@ static void order_nodes(const struct snapshot *s, struct candidate_vm *c)
 
 static void take_shares(const struct snapshot *s, struct candidate_vm *c)
 {
+	c->total_bytes = 0;
 	topology_foreach (n, &s->topology) {
 		c->total_bytes += c->vm->mem_bytes[n];
+		c->share[n] = 0;
+		c->demand_on[n] = 0;
+		c->cpus_on[n] = topology_count_cpus(&s->topology, n, &c->vm->allowed_cpus);
 	}
-	topology_foreach (n, &s->topology) {
-		if (c->total_bytes)
-			c->share[n] = (long)(c->vm->mem_bytes[n] * 1000 / c->total_bytes);
-	}
+	for (unsigned n = 0; c->total_bytes && n < s->topology.n_nodes; n++)
+		c->share[n] = (long)(c->vm->mem_bytes[n] * 1000 / c->total_bytes);
 }
 
-static void take_demand(const struct snapshot *s, struct candidate_vm *c)
+/* What one pass over the vCPUs' faults gives. */
+struct sums {
+	uint64_t group[TOPOLOGY_NODES_MAX]; /* without old news */
+	uint64_t shared, all;               /* with them */
+	uint64_t counted;                   /* of those that are somewhere */
+	uint64_t weighted;                  /* the same, each times the weight of where it is */
+	unsigned placed;                    /* running vCPUs that are somewhere */
+};
+
+uint64_t candidate_task_faults(const struct snapshot *s, const struct candidate_vm *c,
+	const struct snap_vcpu *v, uint64_t *ret)
 {
+	uint64_t sum = 0;
+
+	topology_foreach (n, &s->topology) {
+		ret[n] = c->vm->has_memory && c->share[n] < HARDLY_ANY
+				 ? 0
+				 : v->faults[2 * n + FAULT_SHARED] +
+					   v->faults[2 * n + FAULT_PRIVATE];
+		if (__builtin_add_overflow(sum, ret[n], &sum))
+			sum = UINT64_MAX;
+	}
+	return sum;
+}
+
+/*
+ * Faults on a node that holds none of the VM's memory are news from before its pages left (the
+ * kernel's counters lag behind its own migrations), and are dropped. What running vCPUs have where
+ * they are is weighed each by its own faults, since on one node of their own each may be near what
+ * it uses itself, which the group's mean would not show.
+ */
+static void sum_vcpus(const struct snapshot *s, struct candidate_vm *c, struct sums *ret)
+{
+	const struct topology *t = &s->topology;
+	uint64_t task[TOPOLOGY_NODES_MAX], own;
+	bool readable = c->vm->data == DATA_OK;
+
+	memset(ret->group, 0, t->n_nodes * sizeof(*ret->group));
+	ret->shared = ret->all = ret->counted = ret->weighted = ret->placed = 0;
+	c->running = c->demand = 0;
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
 		const struct snap_vcpu *v = &c->vm->vcpu[i];
-		unsigned d = v->run_permille + v->wait_permille;
 
-		if (!v->tid || v->node < 0)
+		if (!v->tid)
 			continue;
-		c->demand += d;
-		c->demand_on[v->node] += d;
+		c->running += !v->idle;
+		if (v->node >= 0) {
+			c->demand += v->run_permille + v->wait_permille;
+			c->demand_on[v->node] += v->run_permille + v->wait_permille;
+		}
+		if (v->idle)
+			continue;
+		ret->placed += v->node >= 0;
+		if (!readable)
+			continue;
+		own = candidate_task_faults(s, c, v, task);
+		topology_foreach (n, t) {
+			ret->group[n] += task[n];
+			ret->shared += v->faults[2 * n + FAULT_SHARED];
+			ret->all +=
+				v->faults[2 * n + FAULT_SHARED] + v->faults[2 * n + FAULT_PRIVATE];
+		}
+		if (v->node < 0)
+			continue;
+		ret->counted += own;
+		ret->weighted +=
+			own * weight_within(t, task, own, (unsigned)v->node, t->max_distance);
 	}
 }
 
 static bool has_group(
-	const struct snapshot *s, const struct settings *set, const struct snap_vm *vm)
+	const struct settings *set, const struct candidate_vm *c, const struct sums *sums)
 {
-	uint64_t shared = 0, total = 0;
-
-	if (snap_vm_running_vcpus(vm) < 2)
+	if (c->running < 2 || set->group == GROUP_NEVER)
 		return false;
 	/* the first touch of a page counts as private, so that early windows show no sharing */
-	if (vm->windows < set->ungroup_windows)
+	if (c->vm->windows < set->ungroup_windows || set->group == GROUP_ALWAYS)
 		return true;
-	for (unsigned i = 0; i < vm->n_vcpus; i++) {
-		if (!vm->vcpu[i].tid || vm->vcpu[i].idle)
-			continue;
-		topology_foreach (n, &s->topology) {
-			shared += vm->vcpu[i].faults[2 * n + FAULT_SHARED];
-			total += vm->vcpu[i].faults[2 * n + FAULT_SHARED] +
-				 vm->vcpu[i].faults[2 * n + FAULT_PRIVATE];
-		}
-	}
-	return total && shared > total / 1000 * set->group_shared;
+	return sums->all && sums->shared > sums->all / 1000 * set->group_shared;
 }
 
-/*
- * Faults on a node that holds none of the VM's memory are news from before its pages left: the
- * kernel's counters lag behind its own migrations.
- */
-static void drop_faults_without_pages(
-	const struct snapshot *s, const struct candidate_vm *c, uint64_t *faults)
+/* By where pages lie, all vCPUs are taken to use all of the memory alike. False: not one vCPU is
+ * anywhere. */
+static bool weigh_now(struct candidate_vm *c, const struct sums *sums)
 {
-	topology_foreach (n, &s->topology) {
-		if (c->vm->has_memory && c->share[n] < HARDLY_ANY)
-			faults[n] = 0;
-	}
-}
-
-/*
- * What the running vCPUs have where they are now: each by its own faults, since on one node of
- * their own each may be near what it uses itself, which the group's mean would not show. By where
- * pages lie, all are taken to use all of the memory alike. False: not one vCPU is anywhere.
- */
-static bool weigh_now(const struct snapshot *s, struct candidate_vm *c)
-{
-	uint64_t task[TOPOLOGY_NODES_MAX], total = 0, weighted = 0, own;
 	long sum = 0;
-	unsigned n = 0;
 
+	if (!sums->placed)
+		return false;
+	if (!c->blind && sums->counted) {
+		c->now = (long)(sums->weighted / sums->counted);
+		return true;
+	}
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
 		const struct snap_vcpu *v = &c->vm->vcpu[i];
 
-		if (!v->tid || v->idle || v->node < 0)
-			continue;
-		sum += c->weight[v->node];
-		n++;
-		if (c->blind)
-			continue;
-		snap_vcpu_task_faults(s, v, task);
-		drop_faults_without_pages(s, c, task);
-		own = weight_sum(&s->topology, task);
-		total += own;
-		weighted += own * weight_of(&s->topology, task, (unsigned)v->node,
-					  s->topology.max_distance);
+		if (v->tid && !v->idle && v->node >= 0)
+			sum += c->weight[v->node];
 	}
-	if (!n)
-		return false;
-	c->now = total ? (long)(weighted / total) : sum / n;
+	c->now = sum / (long)sums->placed;
 	return true;
 }
 
 static void weigh_nodes(const struct snapshot *s, const uint64_t *vector, long *ret)
 {
+	uint64_t total = weight_sum(&s->topology, vector);
+
 	topology_foreach (n, &s->topology) {
-		ret[n] = weight_of(&s->topology, vector, n, s->topology.max_distance);
+		ret[n] = weight_within(&s->topology, vector, total, n, s->topology.max_distance);
 	}
 }
 
@@ -163,8 +188,7 @@ static int task_best(const struct snapshot *s, const struct settings *set,
 
 	if (!v->tid || v->idle || v->node < 0)
 		return -1;
-	snap_vcpu_task_faults(s, v, task);
-	drop_faults_without_pages(s, c, task);
+	candidate_task_faults(s, c, v, task);
 	weigh_nodes(s, task, w);
 	for (unsigned k = 0; k < c->n_order; k++) {
 		unsigned n = c->order[k];
@@ -188,7 +212,7 @@ static void weigh_tasks(
 {
 	int first = -1;
 	bool real = true;
-	long sum = 0, sum_now = 0, n_run = (long)MAX2(snap_vm_running_vcpus(c->vm), 1u);
+	long sum = 0, sum_now = 0, n_run = (long)MAX2(c->running, 1u);
 
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
 		long gain = 0, now = 0;
@@ -219,50 +243,75 @@ int candidate_task_target(
 
 static bool fits_a_node(const struct snapshot *s, const struct candidate_vm *c)
 {
-	for (unsigned k = 0; k < c->n_order; k++) {
-		struct idset cpus;
-
-		decide_target_cpus(s, c->vm, c->order[k], &cpus);
-		if (idset_count(&cpus) >= snap_vm_running_vcpus(c->vm) &&
+	for (unsigned k = 0; k < c->n_order; k++)
+		if (c->cpus_on[c->order[k]] >= c->running &&
 			s->node[c->order[k]].mem_total_bytes >= c->total_bytes)
 			return true;
-	}
 	return false;
+}
+
+/* Is there anything to choose? If not, c->why says why. */
+static bool can_be_placed(struct candidate_vm *c)
+{
+	c->there = 0;
+	c->asked = c->running;
+	for (unsigned k = 0; k < c->n_order; k++)
+		c->there += c->cpus_on[c->order[k]];
+	c->why = !c->running                          ? WHY_IDLE
+		 : !c->known                          ? WHY_UNKNOWN
+		 : !c->n_order                        ? WHY_NO_CPU
+		 : c->spread && c->there < c->running ? WHY_TOO_WIDE
+						      : WHY_NONE;
+	return c->why == WHY_NONE;
+}
+
+static node_mask mask_of(const struct topology *t, const struct idset *ids)
+{
+	node_mask mask = 0;
+
+	topology_foreach (n, t) {
+		if (idset_has(ids, t->node[n].id))
+			mask |= NODE_BIT(n);
+	}
+	return mask;
+}
+
+static void begin(const struct snapshot *s, const struct snap_vm *vm, const struct vm_history *h,
+	struct candidate_vm *c)
+{
+	c->vm = vm;
+	c->h = h;
+	c->home = h->home < 0 ? -1 : topology_index(&s->topology, (unsigned)h->home);
+	c->homes = c->home < 0 ? 0 : mask_of(&s->topology, &h->homes);
+	c->wished = h->wish_node < 0 ? -1 : topology_index(&s->topology, (unsigned)h->wish_node);
+	c->refused.node = -1;
+	c->bar = 1;
+	c->anchor = c->split = c->wide = c->spread = false;
+	c->kind = PLAN_HOLD;
+	c->target = 0;
+	c->homes_then = 0;
+	c->gain = c->split_gain = c->now = 0;
+	c->move_bytes = 0;
 }
 
 void candidate_weigh(const struct snapshot *s, const struct settings *set, const struct snap_vm *vm,
 	const struct vm_history *h, struct candidate_vm *c)
 {
-	uint64_t faults[TOPOLOGY_NODES_MAX];
+	struct sums sums;
 
-	memset(c, 0, sizeof(*c));
-	c->vm = vm;
-	c->home = h->home < 0 ? -1 : topology_index(&s->topology, (unsigned)h->home);
-	c->wished = h->wish_node < 0 ? -1 : topology_index(&s->topology, (unsigned)h->wish_node);
-	c->refused_node = -1;
-	c->bar = 1;
+	begin(s, vm, h, c);
 	take_shares(s, c);
-	take_demand(s, c);
 	order_nodes(s, c);
-	snap_vm_group_faults(s, vm, faults);
-	drop_faults_without_pages(s, c, faults);
-	c->blind = vm->data != DATA_OK || !weight_sum(&s->topology, faults);
-	c->grouped = c->blind ? snap_vm_running_vcpus(vm) > 1 : has_group(s, set, vm);
-	weigh_nodes(s, c->blind ? vm->mem_bytes : faults, c->weight);
-	c->known = weigh_now(s, c) && (!c->blind || c->total_bytes);
-	if (!snap_vm_running_vcpus(vm))
-		snprintf(c->why, sizeof(c->why), "idle: no vCPU ran in the last window");
-	else if (!c->known)
-		snprintf(c->why, sizeof(c->why),
-			"left alone: neither faults nor the place of its pages are known");
-	else if (!c->n_order)
-		snprintf(c->why, sizeof(c->why), "left alone: no node has a CPU it may use");
-	else if (!fits_a_node(s, c))
-		snprintf(c->why, sizeof(c->why),
-			"left alone: needs more than one node (%u vCPUs, %llu MiB)",
-			snap_vm_running_vcpus(vm), (unsigned long long)(c->total_bytes >> 20));
-	else
-		c->open = true;
-	if (c->open && !c->grouped && !c->blind && (c->home < 0 || h->split))
+	sum_vcpus(s, c, &sums);
+	c->faults = weight_sum(&s->topology, sums.group);
+	c->blind = vm->data != DATA_OK || !c->faults;
+	c->grouped =
+		c->blind ? c->running > 1 && set->group != GROUP_NEVER : has_group(set, c, &sums);
+	weigh_nodes(s, c->blind ? vm->mem_bytes : sums.group, c->weight);
+	c->known = weigh_now(c, &sums) && (!c->blind || c->total_bytes);
+	c->wide = !fits_a_node(s, c);
+	c->spread = c->wide || vm->n_cells > 1;
+	c->open = can_be_placed(c);
+	if (c->open && !c->spread && !c->grouped && !c->blind && (c->home < 0 || h->split))
 		weigh_tasks(s, set, c);
 }

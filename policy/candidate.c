@@ -18,9 +18,6 @@
 #include <string.h>
 
 #include "policy/load.h"
-#include "policy/rules.h"
-
-#define WELL_PLACED 900 /* permille */
 
 void candidate_room_init(
 	struct candidate_room *room, const struct snapshot *s, const struct settings *set)
@@ -37,16 +34,23 @@ void candidate_room_init(
 	}
 }
 
-static void take_split(struct candidate_room *room, const struct candidate_vm *c)
+void candidate_room_shift(struct candidate_room *room, int from, int to, unsigned demand)
+{
+	if (from >= 0)
+		room->busy[from] -= MIN2((int64_t)demand, room->busy[from]);
+	if (to >= 0)
+		room->busy[to] += demand;
+}
+
+/* Each vCPU for itself; @target_of one: -1: it stays. */
+static void take_each(struct candidate_room *room, const struct candidate_vm *c)
 {
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
 		const struct snap_vcpu *v = &c->vm->vcpu[i];
-		int n = candidate_task_target(room, c, i);
+		int n = c->spread ? c->vcpu_target[i] : candidate_task_target(room, c, i);
 
-		if (n < 0 || n == v->node)
-			continue;
-		room->busy[n] += v->run_permille + v->wait_permille;
-		room->busy[v->node] -= v->run_permille + v->wait_permille;
+		if (v->tid && v->node >= 0 && n >= 0 && n != v->node)
+			candidate_room_shift(room, v->node, n, v->run_permille + v->wait_permille);
 	}
 }
 
@@ -54,8 +58,8 @@ void candidate_room_take(struct candidate_room *room, const struct candidate_vm 
 {
 	if (c->kind == PLAN_HOLD)
 		return;
-	if (c->split) {
-		take_split(room, c);
+	if (c->split || c->spread) {
+		take_each(room, c);
 		return;
 	}
 	topology_foreach (n, &room->s->topology) {
@@ -67,24 +71,42 @@ void candidate_room_take(struct candidate_room *room, const struct candidate_vm 
 	room->free_bytes[c->target] -= (int64_t)c->move_bytes;
 }
 
-static void refuse(struct candidate_vm *c, unsigned node, const char *gate, const char *unit,
-	int64_t value, int64_t threshold)
+void candidate_refuse(const struct candidate_room *room, struct candidate_vm *c, unsigned node,
+	const struct gate *gate)
 {
-	if (c->refused_node >= 0)
+	if (c->refused.node >= 0)
 		return; /* the first one, which was the best, is the news */
-	c->refused_node = (int)node;
-	c->refused_gate = gate;
-	c->refused_unit = unit;
-	c->refused_value = value;
-	c->refused_threshold = threshold;
+	c->refused = *gate;
+	c->refused.node = (int)room->s->topology.node[node].id;
 }
 
-bool candidate_has_cpus(const struct candidate_room *room, const struct candidate_vm *c, unsigned n)
+bool candidate_has_spare(const struct candidate_room *room, unsigned n, int64_t busy)
 {
-	struct idset cpus;
+	return 1000 * (int64_t)room->s->topology.known[n].n_cpus * 100 > busy * room->set->cpu_pct;
+}
 
-	decide_target_cpus(room->s, c->vm, n, &cpus);
-	return idset_count(&cpus) >= snap_vm_running_vcpus(c->vm);
+unsigned candidate_slots(const struct candidate_room *room, unsigned n, int64_t others)
+{
+	int64_t cpus = room->s->topology.known[n].n_cpus;
+	int64_t left = (cpus * CANDIDATE_FULL - MAX2(others, (int64_t)0)) / 1000;
+
+	return (unsigned)(left < 0 ? 0 : MIN2(left, cpus));
+}
+
+static int64_t most_busy(const struct candidate_room *room, unsigned n)
+{
+	return 100000 * (int64_t)room->s->topology.known[n].n_cpus / room->set->cpu_pct;
+}
+
+static void refuse_busy(
+	const struct candidate_room *room, struct candidate_vm *c, unsigned n, int64_t busy)
+{
+	candidate_refuse(room, c, n,
+		&(struct gate){.name = "cpu-capacity",
+			.unit = "permille of a CPU",
+			.source = settings_source(room->set, SETTING_CPU_PCT),
+			.value = busy,
+			.threshold = most_busy(room, n)});
 }
 
 /*
@@ -95,49 +117,74 @@ bool candidate_has_cpus(const struct candidate_room *room, const struct candidat
  */
 static bool cpu_room(const struct candidate_room *room, struct candidate_vm *c, unsigned n)
 {
-	const struct snapshot *s = room->s;
-	struct idset cpus;
+	const struct topology *t = &room->s->topology;
 	int64_t arriving = (int64_t)c->demand - c->demand_on[n];
-	int64_t after = room->busy[n] + arriving;
+	int64_t after, cap = 1000 * (int64_t)t->known[n].n_cpus, from_cap;
 	unsigned from = n;
-	int64_t cap, from_cap;
 
-	if (!candidate_has_cpus(room, c, n)) {
-		decide_target_cpus(s, c->vm, n, &cpus);
-		refuse(c, n, "cpus", "CPUs", idset_count(&cpus), snap_vm_running_vcpus(c->vm));
+	if (c->cpus_on[n] < c->running) {
+		candidate_refuse(room, c, n,
+			&(struct gate){.name = "cpus",
+				.unit = "CPUs",
+				.source = "its vCPUs",
+				.value = c->cpus_on[n],
+				.threshold = c->running});
 		return false;
 	}
 	if (arriving <= 0)
 		return true;
-	cap = 1000 * (int64_t)idset_count(&s->topology.node[n].cpus);
-	if (cap * 100 > after * room->set->cpu_pct)
+	/* threads that are no vCPUs follow; where they are now is not known */
+	after = room->busy[n] + arriving + c->vm->followers_permille;
+	if (candidate_has_spare(room, n, after) ||
+		candidate_slots(room, n, room->busy[n] - (int64_t)c->demand_on[n]) >= c->running)
 		return true;
-	topology_foreach (k, &s->topology) {
+	topology_foreach (k, t) {
 		if (k != n && (from == n || c->demand_on[k] > c->demand_on[from]))
 			from = k;
 	}
-	from_cap = 1000 * (int64_t)idset_count(&s->topology.node[from].cpus);
+	from_cap = 1000 * (int64_t)t->known[from].n_cpus;
 	if (from != n && after * from_cap <= room->busy[from] * cap &&
 		!load_too_imbalanced((uint64_t)room->busy[from], (uint64_t)room->busy[n], arriving,
 			(uint64_t)from_cap, (uint64_t)cap))
 		return true;
-	refuse(c, n, "cpu-capacity", "permille of a CPU", after, cap * 100 / room->set->cpu_pct);
+	refuse_busy(room, c, n, after);
 	return false;
 }
 
-static bool may_bring(
-	const struct candidate_room *room, struct candidate_vm *c, unsigned n, uint64_t need)
+bool candidate_may_bring(
+	const struct candidate_room *room, const struct candidate_vm *c, unsigned n)
 {
 	const struct topology_node *node = &room->s->topology.node[n];
 
-	if (!need || c->vm->memory_fixed || c->vm->memory_hugetlb || !c->vm->has_memory ||
-		!node->has_memory || !idset_has(&c->vm->allowed_mems, node->id))
+	return !c->vm->memory_fixed && !c->vm->memory_hugetlb && c->vm->has_memory &&
+	       node->has_memory && idset_has(&c->vm->allowed_mems, node->id);
+}
+
+static bool has_headroom(
+	const struct candidate_room *room, struct candidate_vm *c, unsigned n, uint64_t need)
+{
+	if (!need || !candidate_may_bring(room, c, n))
 		return false;
 	if ((int64_t)need <= room->free_bytes[n])
 		return true;
-	refuse(c, n, "memory-headroom", "MiB", (int64_t)(need >> 20),
-		MAX2(room->free_bytes[n], (int64_t)0) >> 20);
+	candidate_refuse(room, c, n,
+		&(struct gate){.name = "memory-headroom",
+			.unit = "MiB",
+			.source = settings_source(room->set, SETTING_RESERVE),
+			.value = (int64_t)(need >> 20),
+			.threshold = MAX2(room->free_bytes[n], (int64_t)0) >> 20});
 	return false;
+}
+
+/* A passed-through device draws its VM to its node. */
+static long device_term(const struct candidate_room *room, const struct candidate_vm *c, unsigned n)
+{
+	int d = c->vm->device_node;
+	bool there = d >= 0 && c->demand && c->demand_on[d] == c->demand;
+
+	if (d < 0 || there == ((int)n == d))
+		return 0;
+	return there ? -(long)room->set->device_bonus : (long)room->set->device_bonus;
 }
 
 /* The candidate's gain; *ret_bring: its memory comes along. */
@@ -150,56 +197,54 @@ long candidate_gain(
 
 	*ret_bring = false;
 	/* memory that cannot move must not lose its vCPUs: they go to it or stay */
-	if (!may_bring(room, c, n, need))
-		return follow;
+	if (!has_headroom(room, c, n, need))
+		return follow + device_term(room, c, n);
 	bring = 1000 - cost * (1000 - c->share[n]) / 1000 - c->now;
 	*ret_bring = bring + (long)room->set->margin >= follow;
-	return MAX2(follow, bring);
+	return MAX2(follow, bring) + device_term(room, c, n);
 }
 
 /* Would all the vCPUs of a split VM, together, leave every node with spare capacity? */
 static bool split_has_room(const struct candidate_room *room, struct candidate_vm *c)
 {
-	const struct topology *t = &room->s->topology;
-	int64_t busy[TOPOLOGY_NODES_MAX];
-	bool gets[TOPOLOGY_NODES_MAX] = {false};
+	struct candidate_room after = *room;
+	node_mask gets = 0;
 
-	memcpy(busy, room->busy, sizeof(busy));
 	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
 		const struct snap_vcpu *v = &c->vm->vcpu[i];
 		int n = candidate_task_target(room, c, i);
 
 		if (n < 0 || n == v->node)
 			continue;
-		gets[n] = true;
-		busy[n] += v->run_permille + v->wait_permille;
-		busy[v->node] -= v->run_permille + v->wait_permille;
+		gets |= NODE_BIT(n);
+		candidate_room_shift(&after, v->node, n, v->run_permille + v->wait_permille);
 	}
-	topology_foreach (n, t) {
-		int64_t most = 100000 * (int64_t)idset_count(&t->node[n].cpus) / room->set->cpu_pct;
-
-		if (!gets[n] || busy[n] < most)
+	topology_foreach (n, &room->s->topology) {
+		if (!(gets & NODE_BIT(n)) || after.busy[n] < most_busy(room, n))
 			continue;
-		refuse(c, n, "cpu-capacity", "permille of a CPU", busy[n], most);
+		refuse_busy(room, c, n, after.busy[n]);
 		return false;
 	}
 	return true;
 }
 
-static void choose_split(const struct candidate_room *room, struct candidate_vm *c, long least)
+static void choose_split(const struct candidate_room *room, struct candidate_vm *c)
 {
+	node_mask homes = 0;
 	int first = -1;
 
-	c->kind = PLAN_HOLD;
-	c->gain = 0;
-	for (unsigned i = 0; i < c->vm->n_vcpus && first < 0; i++)
-		first = candidate_task_target(room, c, i);
-	if (first < 0 || c->split_gain < least ||
-		rules_idle_destination(RULES_NUMAHERD, true, c->split_gain, 0) == RULES_REJECT ||
+	for (unsigned i = 0; i < c->vm->n_vcpus; i++) {
+		int n = candidate_task_target(room, c, i);
+
+		first = first < 0 ? n : first;
+		homes |= n < 0 ? 0 : NODE_BIT(n);
+	}
+	if (first < 0 || !candidate_pays(room, c, (unsigned)first, c->split_gain, 0) ||
 		!split_has_room(room, c))
 		return;
 	c->kind = PLAN_PIN;
 	c->target = (unsigned)first;
+	c->homes_then = homes;
 	c->gain = c->split_gain;
 	c->move_bytes = 0;
 }
@@ -235,14 +280,27 @@ long candidate_worth_of_staying(const struct candidate_room *room, const struct 
 	return best;
 }
 
-/* What a gain must be larger than, given the best one so far. */
-static long to_beat(
-	const struct candidate_room *room, const struct candidate_vm *c, unsigned n, long best)
+/*
+ * The kernel's rules to the letter compare with nothing but the best so far; its least gain of a
+ * plain move is 0 (sched-numa: no test for small improvements). Ours also asks for the margin
+ * between two nodes, and more of a VM that has a home.
+ */
+bool candidate_pays(const struct candidate_room *room, const struct candidate_vm *c, unsigned n,
+	long gain, long best)
 {
-	long margin = best ? (long)room->set->margin : 0;
+	const struct settings *set = room->set;
+	bool leaves = c->homes && !(c->homes & NODE_BIT(n));
+	long least;
 
-	return best + margin +
-	       (c->home >= 0 && (int)n != c->home ? (long)room->set->home_bonus : 0);
+	if (set->rules != RULES_NUMAHERD)
+		return gain >= 0 &&
+		       rules_idle_destination(set->rules, true, gain, best) != RULES_REJECT;
+	if (gain < candidate_least_gain(room, c, (int)n))
+		return false;
+	if (c->kind == PLAN_HOLD && is_present(c, n))
+		return true;
+	least = best + (best ? (long)set->margin : 0) + (leaves ? (long)set->home_bonus : 0);
+	return gain > least;
 }
 
 /*
@@ -250,92 +308,117 @@ static long to_beat(
  * and back. When it has been seen away (it had a wish then), the next time that it is well placed
  * is the time to keep it there.
  */
-static void choose_anchor(const struct candidate_room *room, struct candidate_vm *c)
+static void choose_anchor(struct candidate_vm *c)
 {
 	if (c->home >= 0 || c->wished < 0 || c->blind || c->now < WELL_PLACED)
 		return;
 	for (unsigned k = 0; k < c->n_order; k++) {
 		unsigned n = c->order[k];
 
-		if (!is_present(c, n) || !candidate_has_cpus(room, c, n))
+		if (!is_present(c, n) || c->cpus_on[n] < c->running)
 			continue;
 		c->anchor = true;
 		c->kind = PLAN_PIN;
 		c->target = n;
+		c->homes_then = NODE_BIT(n);
 		c->gain = 1; /* nothing is gained but that it stays so */
 		c->move_bytes = 0;
 	}
 }
 
-void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
+static void choose_node(const struct candidate_room *room, struct candidate_vm *c)
 {
-	long best;
+	long best = room->set->rules == RULES_NUMAHERD ? candidate_worth_of_staying(room, c) : 0;
 
-	c->anchor = false;
-	c->kind = PLAN_HOLD;
-	c->gain = 0;
-	c->refused_node = -1;
-	best = candidate_worth_of_staying(room, c);
-	if (c->split) {
-		choose_split(room, c, candidate_least_gain(room, c, -1));
-		return;
-	}
 	for (unsigned k = 0; k < c->n_order; k++) {
 		unsigned n = c->order[k];
 		bool bring, all_here = c->demand_on[n] == c->demand && c->demand;
 		long gain = candidate_gain(room, c, n, &bring);
 
-		if (gain < candidate_least_gain(room, c, (int)n) ||
-			((c->kind != PLAN_HOLD || !is_present(c, n)) &&
-				gain <= to_beat(room, c, n, best)))
-			continue;
-		if (!cpu_room(room, c, n))
+		if (!candidate_pays(room, c, n, gain, best) || !cpu_room(room, c, n) ||
+			(all_here && !bring && room->set->rules != RULES_NUMAHERD))
 			continue;
 		best = MAX2(best, gain);
 		c->target = n;
+		c->homes_then = NODE_BIT(n);
 		c->gain = gain;
 		c->move_bytes = bring ? c->total_bytes - c->vm->mem_bytes[n] : 0;
 		c->kind = !bring ? PLAN_PIN
 				 : (all_here || (int)n == c->home ? PLAN_PULL : PLAN_REHOME);
 	}
 	/* nothing to do for vCPUs that are all there already, pinned there, and bring nothing */
-	if (c->kind == PLAN_PIN && (int)c->target == c->home)
+	if (c->kind == PLAN_PIN && c->homes == NODE_BIT(c->target))
 		c->kind = PLAN_HOLD;
+}
+
+void candidate_choose(const struct candidate_room *room, struct candidate_vm *c)
+{
+	c->anchor = false;
+	c->kind = PLAN_HOLD;
+	c->gain = 0;
+	c->homes_then = 0;
+	c->move_bytes = 0;
+	c->refused.node = -1;
+	if (c->split) {
+		choose_split(room, c);
+		return;
+	}
+	choose_node(room, c);
 	if (c->kind == PLAN_HOLD)
-		choose_anchor(room, c);
+		choose_anchor(c);
+}
+
+static void explain_closed(const struct candidate_vm *c, struct reason *r)
+{
+	r->why = c->why;
+	reason_gate(r, &(struct gate){
+			       .name = c->why == WHY_TOO_WIDE ? "cpus" : "can-be-placed",
+			       .unit = c->why == WHY_TOO_WIDE ? "CPUs" : "",
+			       .source = "host",
+			       .value = c->why == WHY_TOO_WIDE ? c->asked : 0,
+			       .threshold = c->why == WHY_TOO_WIDE ? c->there : 1,
+			       .node = -1,
+		       });
 }
 
 void candidate_explain(
 	const struct candidate_room *room, const struct candidate_vm *c, struct reason *r)
 {
-	const struct topology *t = room ? &room->s->topology : NULL;
-	long least;
+	bool held = c->kind == PLAN_HOLD;
 
 	if (!room) {
-		reason_gate(r, "can-be-placed", "", 0, 1, false);
-		reason_say(r, "%s", c->why);
+		explain_closed(c, r);
 		return;
 	}
-	least = candidate_least_gain(room, c, c->kind == PLAN_HOLD ? -1 : (int)c->target);
-	reason_gate(r, "data", "", c->vm->data, DATA_OK, true);
-	if (c->refused_node >= 0)
-		reason_gate(r, c->refused_gate, c->refused_unit, c->refused_value,
-			c->refused_threshold, false);
+	reason_gate(r, &(struct gate){.name = "data",
+			       .unit = "",
+			       .source = "host",
+			       .value = c->vm->data,
+			       .threshold = DATA_OK,
+			       .node = -1,
+			       .met = true});
+	if (c->refused.node >= 0)
+		reason_gate(r, &c->refused);
 	if (c->anchor)
-		reason_gate(r, "well-placed", "permille", c->now, WELL_PLACED, true);
+		reason_gate(r, &(struct gate){.name = "well-placed",
+				       .unit = "permille",
+				       .source = "built-in",
+				       .value = c->now,
+				       .threshold = WELL_PLACED,
+				       .node = -1,
+				       .met = true});
 	else
-		reason_gate(r, "improvement", "permille", c->gain, least, c->kind != PLAN_HOLD);
-	if (c->kind != PLAN_HOLD)
-		return;
-	if (c->refused_node >= 0)
-		reason_say(r, "staying (%ld permille): node %u refused by %s, %lld %s against %lld",
-			c->now, t->node[c->refused_node].id, c->refused_gate,
-			(long long)c->refused_value, c->refused_unit,
-			(long long)c->refused_threshold);
-	else if (c->now >= WELL_PLACED)
-		reason_say(
-			r, "%swell placed (%ld permille)", c->home >= 0 ? "settled, " : "", c->now);
-	else
-		reason_say(
-			r, "staying (%ld permille): no node would be better by %ld", c->now, least);
+		reason_gate(r, &(struct gate){.name = "improvement",
+				       .unit = "permille",
+				       .source = settings_source(room->set, SETTING_IMPROVEMENT),
+				       .value = c->gain,
+				       .threshold = candidate_least_gain(
+					       room, c, held ? -1 : (int)c->target),
+				       .node = -1,
+				       .met = !held});
+	if (held)
+		r->why = c->refused.node >= 0   ? WHY_REFUSED
+			 : c->now < WELL_PLACED ? WHY_NO_BETTER
+			 : c->home >= 0         ? WHY_SETTLED
+						: WHY_WELL_PLACED;
 }

@@ -13,14 +13,26 @@ void history_clear(struct history *h)
 	memset(h, 0, sizeof(*h));
 }
 
+static bool is_of(const struct vm_history *e, const struct snap_vm *vm)
+{
+	return e->pid == vm->pid && e->start_ticks == vm->start_ticks &&
+	       strcmp(e->uuid, vm->uuid) == 0;
+}
+
 struct vm_history *history_get(struct history *h, const struct snap_vm *vm)
+{
+	return history_get_at(h, vm, 0);
+}
+
+struct vm_history *history_get_at(struct history *h, const struct snap_vm *vm, unsigned hint)
 {
 	struct vm_history *grown, *e;
 
+	if (hint >= h->n_vms)
+		hint = 0;
 	for (unsigned i = 0; i < h->n_vms; i++) {
-		e = &h->vm[i];
-		if (e->pid == vm->pid && e->start_ticks == vm->start_ticks &&
-			strcmp(e->uuid, vm->uuid) == 0)
+		e = &h->vm[hint + i < h->n_vms ? hint + i : hint + i - h->n_vms];
+		if (is_of(e, vm))
 			return e;
 	}
 	grown = reallocarray(h->vm, h->n_vms + 1, sizeof(*grown));
@@ -32,7 +44,7 @@ struct vm_history *history_get(struct history *h, const struct snap_vm *vm)
 	memcpy(e->uuid, vm->uuid, sizeof(e->uuid));
 	e->pid = vm->pid;
 	e->start_ticks = vm->start_ticks;
-	e->home = -1;
+	e->home = e->home_before = -1;
 	e->wish_node = -1;
 	e->trial.promised = e->trial.before = -1;
 	return e;

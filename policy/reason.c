@@ -5,28 +5,26 @@
  */
 #include "policy/reason.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <string.h>
 
-bool reason_gate(struct reason *r, const char *name, const char *unit, int64_t value,
-	int64_t threshold, bool met)
+void reason_begin(struct reason *r)
 {
-	if (r->n_gates < REASON_GATES_MAX)
-		r->gate[r->n_gates++] = (struct gate){
-			.name = name,
-			.unit = unit,
-			.value = value,
-			.threshold = threshold,
-			.met = met,
-		};
-	return met;
+	r->n_gates = 0;
+	r->why = WHY_NONE;
+	r->detail[0] = '\0';
 }
 
-void reason_say(struct reason *r, const char *fmt, ...)
+bool reason_gate(struct reason *r, const struct gate *gate)
 {
-	va_list ap;
+	if (r->n_gates < REASON_GATES_MAX)
+		r->gate[r->n_gates++] = *gate;
+	return gate->met;
+}
 
-	va_start(ap, fmt);
-	vsnprintf(r->text, sizeof(r->text), fmt, ap);
-	va_end(ap);
+const struct gate *reason_find(const struct reason *r, const char *name)
+{
+	for (unsigned i = 0; i < r->n_gates; i++)
+		if (strcmp(r->gate[i].name, name) == 0)
+			return &r->gate[i];
+	return NULL;
 }

@@ -56,6 +56,9 @@ void snap_vm_clear(struct snap_vm *vm)
 		free(vm->vcpu[i].faults);
 		free(vm->vcpu[i].raw);
 	}
+	for (unsigned i = 0; i < vm->n_cells; i++)
+		free(vm->cell[i].mem_bytes);
+	free(vm->cell);
 	free(vm->vcpu);
 	free(vm->mem_bytes);
 	memset(vm, 0, sizeof(*vm));
@@ -82,6 +85,7 @@ int snap_vm_alloc(struct snap_vm *vm, unsigned n_vcpus, unsigned n_nodes)
 	if (!vm->vcpu || !vm->mem_bytes)
 		return -ENOMEM;
 	vm->n_vcpus = n_vcpus;
+	vm->device_node = -1;
 	for (unsigned i = 0; i < n_vcpus; i++) {
 		vm->vcpu[i].node = -1;
 		vm->vcpu[i].faults = calloc(cells ? cells : 1, sizeof(uint64_t));
@@ -89,6 +93,27 @@ int snap_vm_alloc(struct snap_vm *vm, unsigned n_vcpus, unsigned n_nodes)
 		if (!vm->vcpu[i].faults || !vm->vcpu[i].raw)
 			return -ENOMEM;
 	}
+	return 0;
+}
+
+int snap_vm_alloc_cells(struct snap_vm *vm, unsigned n_cells, unsigned n_nodes)
+{
+	struct snap_cell *cell = calloc(n_cells ? n_cells : 1, sizeof(*cell));
+	bool ok = cell != NULL;
+
+	for (unsigned i = 0; ok && i < n_cells; i++) {
+		cell[i].id = i;
+		cell[i].mem_bytes = calloc(n_nodes ? n_nodes : 1, sizeof(uint64_t));
+		ok = cell[i].mem_bytes != NULL;
+	}
+	if (!ok) {
+		for (unsigned i = 0; cell && i < n_cells; i++)
+			free(cell[i].mem_bytes);
+		free(cell);
+		return -ENOMEM;
+	}
+	vm->cell = cell;
+	vm->n_cells = n_cells;
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #define SNAPSHOT_UUID_LEN 37 /* text form and NUL */
 #define SNAPSHOT_VCPUS_MAX 4096u
 #define SNAPSHOT_VMS_MAX 4096u
+#define SNAPSHOT_CELLS_MAX 64u /* guest cells of one VM; no fewer than nodes of a host */
 
 /* Why a VM's fault data can or cannot be trusted. */
 enum data_state {
@@ -50,6 +51,7 @@ struct vcpu_thread {
 struct snap_vcpu {
 	unsigned id;            /* guest vCPU number */
 	pid_t tid;              /* 0: not plugged in */
+	unsigned cell;          /* index in snap_vm.cell; 0 without guest NUMA */
 	bool idle;              /* did not run in the window: counts for nothing */
 	int node;               /* where it ran last; -1 unknown */
 	unsigned run_permille;  /* of one CPU, in the window */
@@ -62,6 +64,13 @@ struct snap_vcpu {
 	uint64_t run_ns, wait_ns; /* counters as read, for the next window */
 };
 
+/* A guest NUMA cell: its vCPUs (snap_vcpu.cell) and its memory want one home. */
+struct snap_cell {
+	unsigned id;         /* guest cell number */
+	uint64_t ram_bytes;  /* its guest RAM as configured */
+	uint64_t *mem_bytes; /* [n_nodes] its guest RAM by node; own */
+};
+
 struct snap_vm {
 	char uuid[SNAPSHOT_UUID_LEN];
 	char name[SNAPSHOT_NAME_MAX];
@@ -71,6 +80,13 @@ struct snap_vm {
 
 	unsigned n_vcpus;
 	struct snap_vcpu *vcpu; /* own; ascending id */
+
+	unsigned n_cells;       /* 0: no guest NUMA, or which memory is whose is not known */
+	struct snap_cell *cell; /* [n_cells], ascending id; own */
+	/* emulator, vhost and I/O threads: run time of all that are not vCPUs; 1000 per CPU */
+	unsigned followers_permille;
+	uint64_t followers_ns; /* counter as read, for the next window */
+	int device_node; /* node index of its passed-through device; -1: none, or on several */
 
 	uint64_t ram_bytes;  /* guest RAM as configured */
 	uint64_t *mem_bytes; /* [n_nodes] guest RAM by node; own */
@@ -128,6 +144,8 @@ void snap_vm_clear(struct snap_vm *vm);
  * Gives the VM @n_vcpus zeroed vCPUs and its per-node arrays. -ENOMEM.
  */
 int snap_vm_alloc(struct snap_vm *vm, unsigned n_vcpus, unsigned n_nodes);
+/* The same for guest cells, ids 0, 1, ...; all vCPUs are in cell 0. -ENOMEM leaves it without. */
+int snap_vm_alloc_cells(struct snap_vm *vm, unsigned n_cells, unsigned n_nodes);
 
 /* The VM with this identity, or NULL. */
 const struct snap_vm *snapshot_find(

@@ -9,18 +9,14 @@
  */
 #include "policy/swap.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "policy/load.h"
 #include "policy/rules.h"
 
-struct half {
-	struct candidate_vm *c;
-	unsigned from, to;
-	long gain;
-	bool bring;
-};
+/* Of all that would go from one node to another only so many, those with the largest gains, are
+ * looked at: a host full of misplaced VMs must not cost the square of their number. */
+#define TRIED_MAX 16
 
 /* The one node that all of its running vCPUs are on, or -1. */
 static int place_of(const struct candidate_room *room, const struct candidate_vm *c)
@@ -33,7 +29,7 @@ static int place_of(const struct candidate_room *room, const struct candidate_vm
 }
 
 /* What VM @h->c gains by going from one place to the other; false: it would not go. */
-static bool weigh_half(const struct candidate_room *room, struct half *h)
+static bool weigh_half(const struct candidate_room *room, struct swap_half *h)
 {
 	long bonus =
 		h->c->home >= 0 && (unsigned)h->c->home != h->to ? (long)room->set->home_bonus : 0;
@@ -41,12 +37,13 @@ static bool weigh_half(const struct candidate_room *room, struct half *h)
 	h->gain = candidate_gain(room, h->c, h->to, &h->bring);
 	return h->gain >= candidate_least_gain(room, h->c, (int)h->to) &&
 	       h->gain > candidate_worth_of_staying(room, h->c) + bonus &&
-	       candidate_has_cpus(room, h->c, h->to);
+	       h->c->cpus_on[h->to] >= h->c->running;
 }
 
 /* Does the exchange leave both nodes with spare capacity, or not more out of balance than they are?
  */
-static bool loads_fit(const struct candidate_room *room, const struct half *a, const struct half *b)
+static bool loads_fit(
+	const struct candidate_room *room, const struct swap_half *a, const struct swap_half *b)
 {
 	const struct topology *t = &room->s->topology;
 	int64_t cap_a = 1000 * (int64_t)idset_count(&t->node[a->from].cpus);
@@ -68,7 +65,7 @@ static bool loads_fit(const struct candidate_room *room, const struct half *a, c
 
 /* Better than the best pair so far: by gain, then by UUIDs, so that the order of VMs does not
  * matter. */
-static bool better(const struct half pair[2], const struct half best[2])
+static bool better(const struct swap_half pair[2], const struct swap_half best[2])
 {
 	long gain = pair[0].gain + pair[1].gain, most = best[0].c ? best[0].gain + best[1].gain : 0;
 	int order;
@@ -81,27 +78,27 @@ static bool better(const struct half pair[2], const struct half best[2])
 
 static bool is_eligible(const struct candidate_vm *c)
 {
-	return c->open && c->known && !c->split && c->kind == PLAN_HOLD && c->demand;
+	return c->open && c->known && !c->split && !c->spread && c->kind == PLAN_HOLD && c->demand;
 }
 
-static void set_choice(const struct half *h)
+static void set_choice(const struct swap_half *h)
 {
 	struct candidate_vm *c = h->c;
 
 	c->kind = PLAN_SWAP;
 	c->target = h->to;
 	c->gain = h->gain;
+	c->homes_then = NODE_BIT(h->to);
 	c->move_bytes = h->bring ? c->total_bytes - c->vm->mem_bytes[h->to] : 0;
-	c->refused_node = -1;
+	c->refused.node = -1;
 }
 
 /*
  * All that would go, and where to: few, since most VMs are well placed or have room to go by
  * themselves.
- * @ret: room for n * n_nodes entries.
  */
-static unsigned list_halves(
-	const struct candidate_room *room, struct candidate_vm *cands, unsigned n, struct half *ret)
+static unsigned list_halves(const struct candidate_room *room, struct candidate_vm *cands,
+	unsigned n, struct swap_half *ret)
 {
 	unsigned count = 0;
 
@@ -109,7 +106,7 @@ static unsigned list_halves(
 		int from = is_eligible(&cands[i]) ? place_of(room, &cands[i]) : -1;
 
 		for (unsigned k = 0; from >= 0 && k < cands[i].n_order; k++) {
-			struct half h = {
+			struct swap_half h = {
 				.c = &cands[i], .from = (unsigned)from, .to = cands[i].order[k]};
 
 			if (h.to != h.from && weigh_half(room, &h))
@@ -119,8 +116,8 @@ static unsigned list_halves(
 	return count;
 }
 
-static bool pair_up(const struct candidate_room *room, const struct half *x, const struct half *y,
-	struct half ret[2])
+static bool pair_up(const struct candidate_room *room, const struct swap_half *x,
+	const struct swap_half *y, struct swap_half ret[2])
 {
 	bool swapped = strcmp(x->c->vm->uuid, y->c->vm->uuid) > 0;
 	long sum;
@@ -134,26 +131,55 @@ static bool pair_up(const struct candidate_room *room, const struct half *x, con
 	       loads_fit(room, &ret[0], &ret[1]);
 }
 
-int swap_find(
-	const struct candidate_room *room, struct candidate_vm *cands, unsigned n, unsigned ret[2])
+/* Those between the same two nodes together, one direction after the other, best first. */
+static int by_nodes(const void *a, const void *b)
 {
-	_cleanup_free_ struct half *halves =
-		calloc((size_t)n * room->s->topology.n_nodes, sizeof(*halves));
-	struct half best[2] = {{0}}, pair[2];
-	unsigned count;
+	const struct swap_half *x = a, *y = b;
+	unsigned lx = MIN2(x->from, x->to), ly = MIN2(y->from, y->to);
+	unsigned hx = MAX2(x->from, x->to), hy = MAX2(y->from, y->to);
 
-	if (!halves)
-		return -ENOMEM;
-	count = list_halves(room, cands, n, halves);
-	for (unsigned i = 0; i < count; i++)
-		for (unsigned k = i + 1; k < count; k++)
-			if (pair_up(room, &halves[i], &halves[k], pair) && better(pair, best))
-				memcpy(best, pair, sizeof(best));
-	if (!best[0].c)
-		return 0;
-	for (unsigned i = 0; i < 2; i++) {
+	if (lx != ly)
+		return lx < ly ? -1 : 1;
+	if (hx != hy)
+		return hx < hy ? -1 : 1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	if (x->gain != y->gain)
+		return x->gain > y->gain ? -1 : 1;
+	return strcmp(x->c->vm->uuid, y->c->vm->uuid);
+}
+
+static unsigned end_of_direction(const struct swap_half *half, unsigned count, unsigned at)
+{
+	unsigned end = at;
+
+	while (end < count && half[end].from == half[at].from && half[end].to == half[at].to)
+		end++;
+	return end;
+}
+
+bool swap_find(const struct candidate_room *room, struct candidate_vm *cands, unsigned n,
+	struct swap_half *half, unsigned ret[2])
+{
+	struct swap_half best[2] = {{0}}, pair[2];
+	unsigned count = list_halves(room, cands, n, half);
+
+	if (count > 1)
+		qsort(half, count, sizeof(*half), by_nodes);
+	for (unsigned at = 0, back, end; at < count; at = back) {
+		back = end_of_direction(half, count, at);
+		if (back == count || half[back].from != half[at].to ||
+			half[back].to != half[at].from)
+			continue;
+		end = end_of_direction(half, count, back);
+		for (unsigned i = at; i < MIN2(back, at + TRIED_MAX); i++)
+			for (unsigned k = back; k < MIN2(end, back + TRIED_MAX); k++)
+				if (pair_up(room, &half[i], &half[k], pair) && better(pair, best))
+					memcpy(best, pair, sizeof(best));
+	}
+	for (unsigned i = 0; best[0].c && i < 2; i++) {
 		set_choice(&best[i]);
 		ret[i] = (unsigned)(best[i].c - cands);
 	}
-	return 1;
+	return best[0].c != NULL;
 }

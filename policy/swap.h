@@ -7,11 +7,19 @@
 
 #include "policy/candidate.h"
 
+/* One VM that would go where another is. */
+struct swap_half {
+	struct candidate_vm *c;
+	unsigned from, to;
+	long gain;
+	bool bring;
+};
+
 /*
  * Looks for the best pair among the open candidates whose choice is to hold.
  * @n: of @cands; @ret: two indexes, the one with the smaller UUID first.
- * Returns 1 if there is one (both then have their choice set, as candidate_choose() would), 0, or
- * -ENOMEM.
+ * @half: room for n * n_nodes entries.
+ * Returns whether there is one; both then have their choice set, as candidate_choose() would.
  */
-int swap_find(
-	const struct candidate_room *room, struct candidate_vm *cands, unsigned n, unsigned ret[2]);
+bool swap_find(const struct candidate_room *room, struct candidate_vm *cands, unsigned n,
+	struct swap_half *half, unsigned ret[2]);

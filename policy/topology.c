@@ -82,11 +82,42 @@ static enum topology_type find_type(const struct topology *t, unsigned far)
 	return TOPOLOGY_DIRECT;
 }
 
+static void know_node(struct topology *t, unsigned n)
+{
+	const struct idset *cpus = &t->node[n].cpus;
+
+	t->known[n].n_cpus = idset_count(cpus);
+	t->known[n].first_word = t->known[n].end_word = 0;
+	for (unsigned w = 0; w < ARRAY_LEN(cpus->word); w++) {
+		if (!cpus->word[w])
+			continue;
+		if (!t->known[n].end_word)
+			t->known[n].first_word = w;
+		t->known[n].end_word = w + 1;
+	}
+	t->known[n].nearest_cpu_node = topology_nearest_cpu_node(t, n);
+}
+
 void topology_finish(struct topology *t)
 {
 	mend(t);
 	t->type = count_distances(t, &t->max_distance) <= 2 ? TOPOLOGY_DIRECT
 							    : find_type(t, t->max_distance);
+	topology_foreach (n, t) {
+		know_node(t, n);
+	}
+	t->inverse = t->max_distance > DISTANCE_LOCAL + 1
+			     ? UINT64_MAX / (t->max_distance - DISTANCE_LOCAL) + 1
+			     : 0;
+}
+
+unsigned topology_count_cpus(const struct topology *t, unsigned idx, const struct idset *cpus)
+{
+	unsigned n = 0;
+
+	for (unsigned w = t->known[idx].first_word; w < t->known[idx].end_word; w++)
+		n += (unsigned)__builtin_popcountll(t->node[idx].cpus.word[w] & cpus->word[w]);
+	return n;
 }
 
 int topology_index(const struct topology *t, unsigned id)

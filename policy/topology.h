@@ -35,11 +35,18 @@ struct topology {
 	enum topology_type type; /* over CPU-bearing nodes */
 	unsigned max_distance;   /* largest distance between two CPU-bearing nodes, at least 10 */
 	unsigned mended;         /* entries that topology_finish had to replace (for one warning) */
+	/* for speed, by topology_finish(): */
+	struct {
+		unsigned n_cpus;
+		unsigned first_word, end_word; /* words of node.cpus that are not 0 */
+		int nearest_cpu_node;          /* as topology_nearest_cpu_node() */
+	} known[TOPOLOGY_NODES_MAX];
+	uint64_t inverse; /* of max_distance - 10, in units of 2^-64, rounded up */
 };
 
 /*
- * Sanitises @t->distance in place and computes type and max_distance. To be called once after
- * n_nodes, node[] and distance[][] are filled.
+ * Sanitises @t->distance in place and computes type and max_distance. To be called after n_nodes,
+ * node[] and distance[][] are filled, and again whenever they are changed.
  *
  * Rule for odd tables (also in docs/architecture.md): the diagonal becomes 10; an entry that is 0,
  * at most 10 off the diagonal, or above 254 (unreachable, garbage) becomes 20, except that a table
@@ -50,6 +57,10 @@ struct topology {
  */
 void topology_finish(struct topology *t);
 
+/* A set of nodes by node index: bit i is node[i]. */
+typedef uint64_t node_mask;
+#define NODE_BIT(i) (UINT64_C(1) << (i))
+
 /* Index of the node with this id, or -1. */
 int topology_index(const struct topology *t, unsigned id);
 
@@ -58,6 +69,9 @@ int topology_index(const struct topology *t, unsigned id);
 int topology_nearest_cpu_node(const struct topology *t, unsigned idx);
 /* The same for nodes with memory, restricted to those in @among (node ids; NULL = all). */
 int topology_nearest_memory_node(const struct topology *t, unsigned idx, const struct idset *among);
+
+/* How many CPUs of node @idx are in @cpus. */
+unsigned topology_count_cpus(const struct topology *t, unsigned idx, const struct idset *cpus);
 
 /* Index of the node that holds this CPU, or -1. */
 int topology_node_of_cpu(const struct topology *t, unsigned cpu);

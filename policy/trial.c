@@ -38,6 +38,11 @@ bool trial_judge(struct trial *t, const struct settings *set, const struct snap_
 	return true;
 }
 
+bool trial_is_worse(const struct trial *t, const struct settings *set)
+{
+	return t->judged && !t->kept && t->before - t->achieved >= (int)set->improvement;
+}
+
 unsigned trial_bar(const struct trial *t)
 {
 	return 1u << t->broken;

@@ -38,5 +38,9 @@ void trial_wait(struct trial *t, const struct snap_vm *vm, uint64_t now_ns);
 bool trial_judge(struct trial *t, const struct settings *set, const struct snap_vm *vm, int now,
 	uint64_t now_ns);
 
+/* Was the change that was judged last for the worse, by what would have been a reason to make it?
+ */
+bool trial_is_worse(const struct trial *t, const struct settings *set);
+
 /* How many times the usual improvement is asked, and the usual cooldown: 1, 2, 4, ... */
 unsigned trial_bar(const struct trial *t);

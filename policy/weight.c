@@ -18,6 +18,23 @@ uint64_t weight_sum(const struct topology *t, const uint64_t *faults)
 	return sum;
 }
 
+/* A product of two 64-bit numbers. */
+__extension__ typedef unsigned __int128 wide;
+
+#define INVERSE_MAX                                                                   \
+	(UINT64_C(1) << 56) /* below it x * inverse is exact: distances are below 256 \
+			     */
+
+/* faults * (max - d) / (max - 10); a division for each node and vCPU would be most of a tick. */
+static uint64_t scale(const struct topology *t, uint64_t faults, unsigned d)
+{
+	uint64_t x = faults * (t->max_distance - d);
+
+	if (!t->inverse || x >= INVERSE_MAX)
+		return x / (t->max_distance - DISTANCE_LOCAL);
+	return (uint64_t)((wide)x * t->inverse >> 64);
+}
+
 static uint64_t score_nearby(
 	const struct topology *t, const uint64_t *faults, unsigned idx, unsigned limit)
 {
@@ -29,12 +46,12 @@ static uint64_t score_nearby(
 		unsigned d = t->distance[idx][n];
 		uint64_t f = faults[n];
 
-		if (n == idx || d >= t->max_distance)
+		if (n == idx || !f || d >= t->max_distance)
 			continue;
 		if (t->type == TOPOLOGY_BACKPLANE && d >= limit)
 			continue;
 		if (t->type == TOPOLOGY_GLUELESS_MESH)
-			f = f * (t->max_distance - d) / (t->max_distance - DISTANCE_LOCAL);
+			f = scale(t, f, d);
 		score += f;
 	}
 	return score;
@@ -42,13 +59,22 @@ static uint64_t score_nearby(
 
 unsigned weight_of(const struct topology *t, const uint64_t *faults, unsigned idx, unsigned limit)
 {
-	uint64_t scaled[TOPOLOGY_NODES_MAX], total = weight_sum(t, faults);
+	return weight_within(t, faults, weight_sum(t, faults), idx, limit);
+}
+
+unsigned weight_within(const struct topology *t, const uint64_t *faults, uint64_t total,
+	unsigned idx, unsigned limit)
+{
+	uint64_t scaled[TOPOLOGY_NODES_MAX];
 	unsigned shift;
 
 	if (!total)
 		return 0;
 	/* bytes of memory are weighed too: keep 1000 * sum and sum * distance within 64 bits; the
 	 * true sum of a saturated one is up to 64 times as large */
+	if (total <= UINT64_MAX >> 14)
+		return (unsigned)(WEIGHT_MAX * (faults[idx] + score_nearby(t, faults, idx, limit)) /
+				  total);
 	shift = total == UINT64_MAX ? 20 : 0;
 	while (total >> shift > UINT64_MAX >> 14)
 		shift++;

@@ -21,6 +21,9 @@ uint64_t weight_sum(const struct topology *t, const uint64_t *faults);
  * between source and destination, or t->max_distance.
  */
 unsigned weight_of(const struct topology *t, const uint64_t *faults, unsigned idx, unsigned limit);
+/* The same with @total = weight_sum(), for who has it already. */
+unsigned weight_within(const struct topology *t, const uint64_t *faults, uint64_t total,
+	unsigned idx, unsigned limit);
 
 /*
  * The node with most faults, mapped to the nearest node with CPUs; first maximum wins. -1 if all

@@ -89,12 +89,20 @@ void build_memory(struct snapshot *s, struct snap_vm *vm, const uint64_t *bytes)
 void build_decide(struct snapshot *s, const struct settings *set, struct history *h, unsigned times,
 	struct plan *ret)
 {
+	_cleanup_(decide_space_clear) struct decide_space space = {0};
+
 	memset(ret, 0, sizeof(*ret));
 	for (unsigned i = 0; i < times; i++) {
-		plan_clear(ret);
 		s->seq++;
 		s->time_ns += UINT64_C(10) * 1000000000;
-		if (decide(s, set, h, ret) < 0)
+		if (decide(s, set, h, &space, ret) < 0)
 			abort();
 	}
+}
+
+const char *build_text(const struct snapshot *s, const struct plan *p, unsigned i)
+{
+	static char text[REASON_TEXT_MAX];
+
+	return explain_text(s, p, i, text);
 }

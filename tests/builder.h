@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "policy/decide.h"
+#include "policy/explain.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define MIB (UINT64_C(1) << 20)
@@ -22,3 +22,5 @@ void build_memory(struct snapshot *s, struct snap_vm *vm, const uint64_t *bytes)
 /* Decides @times times in a row on the same input, a tick of 10 s apart; the last plan. */
 void build_decide(struct snapshot *s, const struct settings *set, struct history *h, unsigned times,
 	struct plan *ret);
+/* What explain_text() says of VM @i; until the next call. */
+const char *build_text(const struct snapshot *s, const struct plan *p, unsigned i);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/explain.h"
+
 static void put_int(struct json_object *o, const char *key, int64_t v)
 {
 	json_object_object_add(o, key, json_object_new_int64(v));
@@ -158,6 +160,7 @@ static struct json_object *plan_view(const struct snapshot *s, const struct vm_p
 	put_known(o, "now_permille", p->now, p->now >= 0);
 	put_known(o, "then_permille", p->then, p->then >= 0);
 	put_int(o, "move_bytes", (int64_t)p->move_bytes);
+	put_bool(o, "wide", p->wide);
 	put_text(o, "by", p->blind ? "residency" : p->grouped ? "group-faults" : "task-faults");
 	for (unsigned i = 0; i < p->reason.n_gates; i++) {
 		const struct gate *g = &p->reason.gate[i];
@@ -167,6 +170,8 @@ static struct json_object *plan_view(const struct snapshot *s, const struct vm_p
 		put_int(v, "value", g->value);
 		put_int(v, "threshold", g->threshold);
 		put_text(v, "unit", g->unit);
+		put_text(v, "source", g->source);
+		put_known(v, "node", g->node, g->node >= 0);
 		put_bool(v, "met", g->met);
 		json_object_array_add(gates, v);
 	}
@@ -175,20 +180,20 @@ static struct json_object *plan_view(const struct snapshot *s, const struct vm_p
 }
 
 /* The state of a VM as a sentence: what is under way, else what was decided. */
-static void put_state(
-	struct json_object *o, const struct view_vm_extra *x, const struct vm_plan *p, bool dry_run)
+static void put_state(struct json_object *o, const struct view_vm_extra *x,
+	const struct snapshot *s, const struct plan *plan, unsigned i, bool dry_run)
 {
-	char text[REASON_TEXT_MAX + 32];
+	char text[REASON_TEXT_MAX + 32], reason[REASON_TEXT_MAX];
 
+	explain_text(s, plan, i, reason);
 	if (x->moving)
 		snprintf(text, sizeof(text), "moving memory to node %d: %llu of %llu MiB",
 			x->history ? x->history->home : -1,
 			(unsigned long long)(x->done_bytes >> 20),
 			(unsigned long long)(x->want_bytes >> 20));
-	else if (p->due)
-		snprintf(text, sizeof(text), "%s%s", dry_run ? "would " : "", p->reason.text);
 	else
-		snprintf(text, sizeof(text), "%s", p->reason.text);
+		snprintf(text, sizeof(text), "%s%s", plan->vm[i].due && dry_run ? "would " : "",
+			reason);
 	put_text(o, "state", text);
 }
 
@@ -205,8 +210,9 @@ static void put_history(struct json_object *o, const struct vm_history *h)
 {
 	struct json_object *home = json_object_new_array();
 
-	if (h && h->home >= 0)
-		json_object_array_add(home, json_object_new_int(h->home));
+	for (int id = h && h->home >= 0 ? idset_next(&h->homes, 0) : -1; id >= 0;
+		id = idset_next(&h->homes, (unsigned)id + 1))
+		json_object_array_add(home, json_object_new_int(id));
 	json_object_object_add(o, "home", home);
 	put_int(o, "home_changes", h ? h->home_changes : 0);
 	put_int(o, "vcpu_moves", h ? h->vcpu_moves : 0);
@@ -258,7 +264,7 @@ static struct json_object *vm_view(
 	json_object_object_add(o, "pages_failed", failed);
 	json_object_object_add(
 		o, "move_end", x.move_end ? json_object_new_string(x.move_end) : NULL);
-	put_state(o, &x, &p->vm[i], h->dry_run);
+	put_state(o, &x, s, p, i, h->dry_run);
 	json_object_object_add(o, "plan", plan_view(s, &p->vm[i]));
 	for (unsigned k = 0; k < vm->n_vcpus; k++)
 		json_object_array_add(a, vcpu_view(s, &vm->vcpu[k]));

@@ -11,6 +11,7 @@
 #include "controller/act/affinity.h"
 #include "controller/daemon/daemon.h"
 #include "controller/daemon/log.h"
+#include "policy/explain.h"
 
 struct pin_call {
 	unsigned vcpu;
@@ -367,7 +368,7 @@ static int add_calls(struct daemon *d, struct pin_job *j, unsigned index, const 
 	struct idset cpus;
 
 	for (unsigned i = 0; i < vm->n_vcpus; i++) {
-		int target = p->split ? p->vcpu_target[i] : p->target;
+		int target = p->vcpu_target[i];
 
 		if (target < 0 || !vm->vcpu[i].tid)
 			continue;
@@ -387,6 +388,7 @@ static void hand_out_one(struct daemon *d, unsigned i)
 	struct vm_history *h = history_get(&d->history, vm);
 	struct pin_job *j;
 	uint64_t now = daemon_now_ns();
+	char text[REASON_TEXT_MAX];
 
 	/* without libvirt nothing of its can be pinned: wait for it */
 	if (!v || !h || (v->manager == VIRT_LIBVIRT && !d->connected))
@@ -396,7 +398,7 @@ static void hand_out_one(struct daemon *d, unsigned i)
 		return;
 	j->home_before = h->home;
 	j->move_bytes = p->move_bytes;
-	j->target_id = d->snapshot->topology.node[p->target].id;
+	j->target_id = p->target < 0 ? 0 : d->snapshot->topology.node[p->target].id;
 	if (add_calls(d, j, i, v, p) < 0 ||
 		submit(d, j, pins_find(&d->pins, vm->uuid, vm->pid, vm->start_ticks)) < 0) {
 		log_err("VM '%s': out of memory, nothing was changed", vm->name);
@@ -405,7 +407,7 @@ static void hand_out_one(struct daemon *d, unsigned i)
 	decide_commit(&d->history, d->snapshot, i, p, now);
 	if (!d->first_decision_ns)
 		d->first_decision_ns = now;
-	log_notice("VM '%s': %s", vm->name, p->reason.text);
+	log_notice("VM '%s': %s", vm->name, explain_text(d->snapshot, &d->plan, i, text));
 }
 
 void actions_hand_out(struct daemon *d)

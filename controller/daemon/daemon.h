@@ -55,7 +55,8 @@ struct daemon {
 	/* the published moment; replaced whole */
 	struct snapshot *snapshot;
 	struct observed *observed;
-	struct plan plan;
+	struct plan plan, next_plan; /* decided in turn, so that what they own is used again */
+	struct decide_space space;
 	uint64_t hint_faults_per_s, kernel_pages_per_s;
 	uint64_t ticks;
 	char trouble[SNAPSHOT_TEXT_MAX]; /* why there is no (new) snapshot */

@@ -172,6 +172,8 @@ static bool teardown(struct daemon *d)
 	d->finder = worker_free(d->finder);
 	d->moves = moves_free(d->moves);
 	plan_clear(&d->plan);
+	plan_clear(&d->next_plan);
+	decide_space_clear(&d->space);
 	d->snapshot = snapshot_free(d->snapshot);
 	d->observed = observed_free(d->observed);
 	history_clear(&d->history);

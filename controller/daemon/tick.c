@@ -129,13 +129,14 @@ static void publish(struct daemon *d, struct collect *c)
 	}
 	log_warnings(d, c->observed);
 	actions_check_pins(d, c->snapshot, c->observed);
-	if (decide(c->snapshot, &d->options.settings, &d->history, &plan) < 0) {
+	if (decide(c->snapshot, &d->options.settings, &d->history, &d->space, &d->next_plan) < 0) {
 		log_err("out of memory while deciding, keeping the last plan");
 		return;
 	}
-	log_outcomes(d, c->snapshot, &plan);
-	plan_clear(&d->plan);
-	d->plan = plan;
+	log_outcomes(d, c->snapshot, &d->next_plan);
+	plan = d->plan;
+	d->plan = d->next_plan;
+	d->next_plan = plan;
 	snapshot_free(d->snapshot);
 	d->snapshot = TAKE_PTR(c->snapshot);
 	observed_free(d->observed);

@@ -44,20 +44,22 @@ static uint64_t decide_ns(struct snapshot *s)
 {
 	const struct settings set = SETTINGS_DEFAULT;
 	struct history h = {0};
+	struct decide_space space = {0};
+	struct plan p = {0};
 	uint64_t best = UINT64_MAX;
 
 	for (unsigned r = 0; r < ROUNDS; r++) {
-		struct plan p = {0};
 		uint64_t begin;
 
 		s->seq++;
 		s->time_ns += 1000000000;
 		begin = now_ns();
-		if (decide(s, &set, &h, &p) < 0)
+		if (decide(s, &set, &h, &space, &p) < 0)
 			abort();
 		best = MIN2(best, now_ns() - begin);
-		plan_clear(&p);
 	}
+	plan_clear(&p);
+	decide_space_clear(&space);
 	history_clear(&h);
 	return best;
 }

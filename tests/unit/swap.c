@@ -65,7 +65,7 @@ static void two_vms_change_places(struct tap *tap_)
 	CHECK_INT(f.p.vm[0].partner, 1);
 	CHECK_INT(f.p.vm[1].partner, 0);
 	CHECK_INT(f.p.vm[0].move_bytes, 0);
-	CHECK_STR(f.p.vm[0].reason.text, "swap with VM 'b', to node 1 (0 -> 1000 permille)");
+	CHECK_STR(build_text(f.s, &f.p, 0), "swap with VM 'b', to node 1 (0 -> 1000 permille)");
 	teardown(&f);
 }
 
@@ -78,8 +78,8 @@ static void neither_goes_while_one_cools_down(struct tap *tap_)
 	history_find(&f.h, f.b->uuid)->changed_ns = f.s->time_ns;
 	run(&f, 3);
 	CHECK_INT(f.p.n_due, 0);
-	CHECK_STR(f.p.vm[0].reason.text, "waiting to swap with VM 'b', which is not ready");
-	CHECK(strstr(f.p.vm[1].reason.text, "cooling down") != NULL);
+	CHECK_STR(build_text(f.s, &f.p, 0), "waiting to swap with VM 'b', which is not ready");
+	CHECK(strstr(build_text(f.s, &f.p, 1), "cooling down") != NULL);
 	teardown(&f);
 }
 
@@ -91,7 +91,7 @@ static void nobody_is_made_to_go(struct tap *tap_)
 	f.b->foreign_pin = true;
 	run(&f, 5);
 	CHECK_INT(f.p.vm[0].kind, PLAN_HOLD);
-	CHECK(strstr(f.p.vm[0].reason.text, "refused by cpu-capacity") != NULL);
+	CHECK(strstr(build_text(f.s, &f.p, 0), "refused by cpu-capacity") != NULL);
 	CHECK_INT(f.p.vm[0].partner, -1);
 	teardown(&f);
 }

@@ -85,13 +85,14 @@ struct walk {
 
 static void step(struct walk *w, const uint64_t *faults)
 {
+	_cleanup_(decide_space_clear) struct decide_space space = {0};
 	_cleanup_plan_ struct plan p = {0};
 
 	w->s->seq++;
 	w->s->time_ns += 10 * SECOND;
 	w->vm->windows++;
 	build_faults(w->s, w->vm, FAULT_SHARED, faults);
-	if (decide(w->s, &set, &w->h, &p) < 0)
+	if (decide(w->s, &set, &w->h, &space, &p) < 0)
 		abort();
 	if (!p.n_due)
 		return;
