@@ -62,6 +62,8 @@ struct candidate_vm {
 	int *vcpu_target;     /* [n_vcpus]; filled for spread ones when chosen, else by decide.c */
 	long gain;
 	uint64_t move_bytes;
+	uint64_t gets_bytes[TOPOLOGY_NODES_MAX]; /* wide: what each node of the home takes of what
+						    lies outside */
 	/* the last node that failed a gate, for the explanation; node -1: none */
 	struct gate refused;
 };
