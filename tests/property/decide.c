@@ -180,8 +180,9 @@ static uint64_t mean_distance(const struct snapshot *s)
 		for (unsigned c = 0; c < s->vm[i].n_vcpus; c++) {
 			const struct snap_vcpu *v = &s->vm[i].vcpu[c];
 
-			if (s->vm[i].data != DATA_OK)
-				continue; /* what it touches is not known to the decision */
+			/* what it touches is not known to the decision, or it touches nothing */
+			if (s->vm[i].data != DATA_OK || v->node < 0 || v->idle)
+				continue;
 			snap_vcpu_task_faults(s, v, task);
 			topology_foreach (n, &s->topology) {
 				sum += task[n] * s->topology.distance[v->node][n];

@@ -141,10 +141,31 @@ static void gather_memory(struct gen *g, const struct snapshot *s, struct snap_v
 	vm->mem_bytes[n] = vm->ram_bytes;
 }
 
+/* Guest NUMA: each cell has a part of the memory and some of the vCPUs. */
+static void gen_cells(struct gen *g, const struct snapshot *s, struct snap_vm *vm)
+{
+	unsigned n = (unsigned)gen_range(g, 2, 4);
+	uint64_t left[TOPOLOGY_NODES_MAX];
+
+	if (snap_vm_alloc_cells(vm, n, s->topology.n_nodes) < 0)
+		abort();
+	memcpy(left, vm->mem_bytes, s->topology.n_nodes * sizeof(*left));
+	for (unsigned k = 0; k < n; k++)
+		topology_foreach (m, &s->topology) {
+			uint64_t part = k + 1 == n ? left[m] : gen_range(g, 0, left[m] >> 12) << 12;
+
+			vm->cell[k].mem_bytes[m] = part;
+			vm->cell[k].ram_bytes += part;
+			left[m] -= part;
+		}
+	for (unsigned k = 0; k < vm->n_vcpus; k++)
+		vm->vcpu[k].cell = k * n / vm->n_vcpus;
+}
+
 static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 {
 	struct snap_vm *vm = &s->vm[i];
-	unsigned n_vcpus = (unsigned)gen_range(g, 1, 6);
+	unsigned n_vcpus = (unsigned)gen_range(g, 1, gen_chance(g, 200) ? 16 : 6);
 	uint64_t ram = gen_range(g, 64, 4096) << 20, left = ram;
 	bool private_only = gen_chance(g, 200), together = gen_chance(g, 600);
 
@@ -157,6 +178,7 @@ static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 	vm->data = gen_chance(g, 250) ? DATA_STALE : DATA_OK;
 	vm->memory_fixed = gen_chance(g, 100);
 	vm->foreign_pin = gen_chance(g, 100);
+	vm->followers_permille = gen_chance(g, 300) ? (unsigned)gen_range(g, 0, 500) : 0;
 	if (snap_vm_alloc(vm, n_vcpus, s->topology.n_nodes) < 0)
 		abort();
 	topology_foreach (n, &s->topology) {
@@ -195,6 +217,16 @@ static void gen_vm(struct gen *g, struct snapshot *s, unsigned i)
 				private_only ? 0 : FAULT_UNIT * gen_range(g, 0, 1000);
 		}
 	}
+	if (gen_chance(g, 150))
+		gen_cells(g, s, vm);
+	for (unsigned k = 1; k < n_vcpus && gen_chance(g, 100); k++) {
+		vm->vcpu[k].idle = gen_chance(g, 500);
+		vm->vcpu[k].run_permille = vm->vcpu[k].idle ? 0 : vm->vcpu[k].run_permille;
+		vm->vcpu[k].tid = gen_chance(g, 700) ? vm->vcpu[k].tid : 0;
+		vm->vcpu[k].node = vm->vcpu[k].tid ? vm->vcpu[k].node : -1;
+	}
+	if (gen_chance(g, 100))
+		vm->device_node = (int)gen_range(g, 0, s->topology.n_nodes - 1);
 }
 
 struct snapshot *gen_snapshot(struct gen *g, unsigned size)
@@ -221,7 +253,7 @@ struct snapshot *gen_snapshot(struct gen *g, unsigned size)
 		for (unsigned i = 0; i < s->n_vms; i++) {
 			used += s->vm[i].mem_bytes[n];
 			for (unsigned k = 0; k < s->vm[i].n_vcpus; k++)
-				if (s->vm[i].vcpu[k].node == (int)n)
+				if (s->vm[i].vcpu[k].tid && s->vm[i].vcpu[k].node == (int)n)
 					s->node[n].busy_permille += s->vm[i].vcpu[k].run_permille;
 		}
 		s->node[n].mem_free_bytes =
