@@ -270,7 +270,9 @@ struct snapshot *gen_snapshot(struct gen *g, unsigned size)
 void property_run(struct tap *tap_, property_fn fn)
 {
 	const char *only = getenv("NUMAHERD_SEED"), *cases = getenv("NUMAHERD_CASES");
-	uint64_t n = cases ? strtoull(cases, NULL, 10) : 400, from_clock = (uint64_t)time(NULL);
+	const char *from = getenv("NUMAHERD_FROM");
+	uint64_t n = cases ? strtoull(cases, NULL, 10) : 400,
+		 from_clock = from ? strtoull(from, NULL, 10) : (uint64_t)time(NULL);
 	char why[512] = "";
 
 	for (uint64_t i = 0; i < (only ? 1 : n); i++) {
